@@ -46,7 +46,7 @@ class InlineLab {
 
   /// The session of each ring, after its hellos.
   std::uint32_t session_of(std::uint16_t ring) const {
-    return lcore_->worker()->classifier().session_of(ring);
+    return lcore_->worker()->incarnations().session_of(ring);
   }
 
   /// Starts a new switch over the same ports.

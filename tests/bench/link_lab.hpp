@@ -81,7 +81,7 @@ class LinkLab {
   LinkLab& operator=(const LinkLab&) = delete;
 
   /// The session of the workload's ring; its connections are open.
-  std::uint32_t session() { return lcore_->worker()->classifier().session_of(0); }
+  std::uint32_t session() { return lcore_->worker()->incarnations().session_of(0); }
 
   /// Sends the stock and receives as many frames; hosts and switch work in turn on this thread.
   /// Returns the seconds that a frame takes. Throws LostFrames when fewer or more frames or bytes

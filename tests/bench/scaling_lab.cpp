@@ -70,7 +70,7 @@ std::uint32_t ScalingLab::session_of(std::uint16_t ring) const {
     const std::span<const std::uint16_t> rings =
         worker == nullptr ? std::span<const std::uint16_t>() : worker->rings();
     if (std::find(rings.begin(), rings.end(), ring) != rings.end()) {
-      return worker->classifier().session_of(ring);
+      return worker->incarnations().session_of(ring);
     }
   }
   throw std::logic_error("no worker has the ring");

@@ -66,8 +66,8 @@ class StageClock {
 class StageLab {
  public:
   explicit StageLab(const Workload& workload)
-      : tables_(workload),
-        classifier_(tables_.rings, {0}, tables_.worker_settings().classifier,
+      : tables_(workload), incarnations_(tables_.rings, {0}, tables_.worker_settings().classifier),
+        classifier_(tables_.rings, incarnations_, tables_.worker_settings().classifier,
                     [this](const ring::RingChild& sender) { return slots_.holds(sender.child); }),
         slots_(stage::dimensions_of(tables_.rings->rings()[0]), &tables_.memory),
         kernel_(op::find_kernel(DataType::f32, Operation::sum, op::best_cpu_level())) {}
@@ -94,7 +94,7 @@ class StageLab {
 
   StageClock& clock() { return clock_; }
 
-  std::uint32_t session() const { return classifier_.session_of(0); }
+  std::uint32_t session() const { return incarnations_.session_of(0); }
 
  private:
   template <typename Work>
@@ -126,7 +126,7 @@ class StageLab {
     case conn::Verdict::Step::wait:
       return;
     case conn::Verdict::Step::begin:
-      return greet(classifier_.begin(0, 0));
+      return greet(incarnations_.begin(0, 0));
     default:
       throw std::logic_error("a frame of the workload is no contribution");
     }
@@ -134,7 +134,7 @@ class StageLab {
 
   void greet(std::span<frame::Frame* const> hellos) {
     for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
-      store(*hellos[rank], classifier_.hello_verdict({0, rank}));
+      store(*hellos[rank], incarnations_.hello_verdict({0, rank}));
     }
   }
 
@@ -165,6 +165,7 @@ class StageLab {
   }
 
   SharedTables tables_;
+  conn::Incarnations incarnations_;
   conn::Classifier classifier_;
   slot::SlotTable slots_;
   std::vector<std::uint32_t> completed_; // slots of the burst

@@ -30,9 +30,9 @@ bool acknowledges_anything(std::uint8_t syndrome) {
 
 } // namespace
 
-std::uint64_t AnswerWatch::kept_alive(const conn::Classifier& classifier, const Place& place) {
-  return classifier.has(place.first)
-             ? classifier.status_of(place.first, place.second).recovery.kept_alive
+std::uint64_t AnswerWatch::kept_alive(const conn::Incarnations& incarnations, const Place& place) {
+  return incarnations.has(place.first)
+             ? incarnations.status_of(place.first, place.second).recovery.kept_alive
              : 0;
 }
 
@@ -127,9 +127,9 @@ void AnswerWatch::result_leaves(const Packet& result) {
   }
 }
 
-void AnswerWatch::before_look(const conn::Classifier& classifier) {
+void AnswerWatch::before_look(const conn::Incarnations& incarnations) {
   for (const auto& [place, record] : records_) {
-    kept_alive_[place] = kept_alive(classifier, place);
+    kept_alive_[place] = kept_alive(incarnations, place);
   }
 }
 
@@ -144,37 +144,37 @@ std::optional<std::uint32_t> AnswerWatch::queue_pair_beside(std::uint16_t ring,
   return std::nullopt;
 }
 
-void AnswerWatch::made(const Packet& packet, Time now, const conn::Classifier& classifier) {
+void AnswerWatch::made(const Packet& packet, Time now, const conn::Incarnations& incarnations) {
   const auto answer = read(packet);
   const Record* found = answer ? record_of(*answer) : nullptr;
   if (found == nullptr || found->is_reused) {
     return;
   }
   Record& record = records_.at({found->requester.ring, found->requester.rank});
-  if (record.is_lied_about && !(record.is_known && is_current(record, classifier))) {
+  if (record.is_lied_about && !(record.is_known && is_current(record, incarnations))) {
     return; // the switch has forgotten who told the truth
   }
-  record.is_misled = record.is_misled || (!record.is_known && !waits(record, classifier));
+  record.is_misled = record.is_misled || (!record.is_known && !waits(record, incarnations));
   check_truth(record, *answer);
   check_patience(record, now);
   check_ask(record, *answer, now);
-  check_keep_alive(record, classifier);
+  check_keep_alive(record, incarnations);
 }
 
 /// Whether the switch's incarnation of the ring is the rank's, and no dead run's that began again.
-bool AnswerWatch::is_current(const Record& record, const conn::Classifier& classifier) {
-  if (!classifier.has(record.requester.ring)) {
+bool AnswerWatch::is_current(const Record& record, const conn::Incarnations& incarnations) {
+  if (!incarnations.has(record.requester.ring)) {
     return false;
   }
-  const auto& incarnation = classifier.incarnation_of(record.requester.ring);
+  const auto& incarnation = incarnations.incarnation_of(record.requester.ring);
   return incarnation && incarnation->nonce == record.requester.nonce;
 }
 
 /// Whether the rank's hello waits in the switch.
-bool AnswerWatch::waits(const Record& record, const conn::Classifier& classifier) {
+bool AnswerWatch::waits(const Record& record, const conn::Incarnations& incarnations) {
   const Requester& requester = record.requester;
-  return classifier.has(requester.ring) &&
-         std::ranges::any_of(classifier.waiting_hellos_of(requester.ring).of(requester.rank),
+  return incarnations.has(requester.ring) &&
+         std::ranges::any_of(incarnations.waiting_hellos_of(requester.ring).of(requester.rank),
                              [&](const conn::WaitingHello& hello) {
                                return hello.frame != nullptr &&
                                       hello.incarnation.nonce == requester.nonce;
@@ -240,10 +240,10 @@ void AnswerWatch::check_ask(Record& record, const Answer& answer, Time now) {
 }
 
 /// A sender is kept alive only when its receiver has all that has left.
-void AnswerWatch::check_keep_alive(const Record& record, const conn::Classifier& classifier) {
+void AnswerWatch::check_keep_alive(const Record& record, const conn::Incarnations& incarnations) {
   const Requester& requester = record.requester;
   const Place place{requester.ring, requester.rank};
-  const std::uint64_t now = kept_alive(classifier, place);
+  const std::uint64_t now = kept_alive(incarnations, place);
   const std::uint64_t before = std::exchange(kept_alive_[place], now);
   if (now > before && wire::psn_before(record.acknowledged, record.released)) {
     throw Violation("§10", fmt::format("the switch keeps ring {} rank {} alive, whose receiver "
@@ -252,7 +252,7 @@ void AnswerWatch::check_keep_alive(const Record& record, const conn::Classifier&
   }
 }
 
-void AnswerWatch::passes(const Packet& packet, const conn::Classifier& classifier) const {
+void AnswerWatch::passes(const Packet& packet, const conn::Incarnations& incarnations) const {
   const auto answer = read(packet);
   if (!answer || answer->syndrome != kSequenceError || packet.is_damaged) {
     return;
@@ -263,12 +263,12 @@ void AnswerWatch::passes(const Packet& packet, const conn::Classifier& classifie
   }
   const Requester& requester = record->requester;
   const ring::RingChild sender{requester.ring, requester.rank};
-  const bool is_of_this_run = classifier.has(requester.ring) &&
+  const bool is_of_this_run = incarnations.has(requester.ring) &&
                               requester.generation == packet.origin.generation &&
-                              classifier.flow_of(sender).own_qp == requester.qp &&
+                              incarnations.flow_of(sender).own_qp == requester.qp &&
                               requester.patience_ms >= kEndlessPatience;
   const bool is_checked =
-      record->is_known && !record->is_reused && is_of_this_run && classifier.may_answer(sender);
+      record->is_known && !record->is_reused && is_of_this_run && incarnations.may_answer(sender);
   if (is_checked && wire::psn_before(answer->psn, record->released)) {
     throw Violation("I10", fmt::format("a NAK for {:#x} reaches ring {} rank {}, though results "
                                        "up to {:#x} have left",

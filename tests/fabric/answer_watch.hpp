@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/classifier.hpp"
+#include "conn/incarnations.hpp"
 #include "event_queue.hpp"
 #include "packet.hpp"
 
@@ -50,14 +50,14 @@ class AnswerWatch {
   std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host);
 
   /// The switch is about to look at its timers, which may keep senders alive.
-  void before_look(const conn::Classifier& classifier);
+  void before_look(const conn::Incarnations& incarnations);
 
   /// An answer of the switch's own leaves. Throws Violation: I9, §9, §10.
-  void made(const Packet& answer, Time now, const conn::Classifier& classifier);
+  void made(const Packet& answer, Time now, const conn::Incarnations& incarnations);
 
   /// A host's answer passes the switch. Throws Violation I10, except where the switch may not
   /// speak: two hellos claim one queue pair, or its patience may be over.
-  void passes(const Packet& answer, const conn::Classifier& classifier) const;
+  void passes(const Packet& answer, const conn::Incarnations& incarnations) const;
 
   /// Whether a rank of the ring was kept alive for the sake of a stranger's copy of its hello,
   /// while its own was lost. Its timer, which would repeat it, then waits (docs/protocol.md §10).
@@ -95,15 +95,15 @@ class AnswerWatch {
     std::uint32_t acknowledges() const;
   };
 
-  static std::uint64_t kept_alive(const conn::Classifier& classifier, const Place& place);
+  static std::uint64_t kept_alive(const conn::Incarnations& incarnations, const Place& place);
   static std::optional<Answer> read(const Packet& packet);
   const Record* record_of(const Answer& answer) const;
-  static bool is_current(const Record& record, const conn::Classifier& classifier);
-  static bool waits(const Record& record, const conn::Classifier& classifier);
+  static bool is_current(const Record& record, const conn::Incarnations& incarnations);
+  static bool waits(const Record& record, const conn::Incarnations& incarnations);
   static void check_truth(const Record& record, const Answer& answer);
   void check_patience(const Record& record, Time now) const;
   static void check_ask(Record& record, const Answer& answer, Time now);
-  void check_keep_alive(const Record& record, const conn::Classifier& classifier);
+  void check_keep_alive(const Record& record, const conn::Incarnations& incarnations);
 
   std::map<Place, Record> records_;
   std::map<Place, std::uint64_t> kept_alive_; // as the switch has counted it

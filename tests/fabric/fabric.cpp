@@ -92,7 +92,7 @@ void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
 
 /// An operator cannot name a ring that was withdrawn.
 void Fabric::reset_ring(std::uint16_t ring) {
-  if (!engine().worker().classifier().has(ring)) {
+  if (!engine().worker().incarnations().has(ring)) {
     return;
   }
   installed().reset_ring(ring, frame::Instant{world_.now});
@@ -130,14 +130,14 @@ void Fabric::operator_acted(std::uint16_t ring) {
 
 std::uint32_t Fabric::session_of(std::uint32_t ring_id) const {
   const auto ring = engine().rings().ring_with_id(ring_id);
-  return ring ? engine().worker().classifier().session_of(*ring) : 0;
+  return ring ? engine().worker().incarnations().session_of(*ring) : 0;
 }
 
 std::uint32_t Fabric::nonce_of(std::uint16_t ring) const {
-  if (!engine().worker().classifier().has(ring)) {
+  if (!engine().worker().incarnations().has(ring)) {
     return 0;
   }
-  const auto& incarnation = engine().worker().classifier().incarnation_of(ring);
+  const auto& incarnation = engine().worker().incarnations().incarnation_of(ring);
   return incarnation ? incarnation->nonce : 0;
 }
 
@@ -168,7 +168,7 @@ void Fabric::send_from(std::uint16_t host, Packet& packet) {
 
 void Fabric::poll_timers() {
   if (switch_timer_.goes_off(world_.now)) {
-    answers_.before_look(engine().worker().classifier());
+    answers_.before_look(engine().worker().incarnations());
     installed().poll_timers(frame::Instant{world_.now});
     if (world_.tracing == Tracing::on) {
       tell_verdict();
@@ -250,7 +250,7 @@ void Fabric::accept(Packet& packet) {
 
 void Fabric::note_news() {
   for (std::uint16_t ring = 0; ring < contributions_.size(); ++ring) {
-    if (!engine().worker().classifier().has(ring)) {
+    if (!engine().worker().incarnations().has(ring)) {
       continue;
     }
     const std::uint64_t now = engine().worker().counters_of(ring).contributions;
@@ -354,7 +354,7 @@ void Fabric::check_own(const Packet& packet) {
   if (AnswerWatch::is_answer(packet)) {
     coverage_.hit(Happening::own_answers);
     note_news();
-    return answers_.made(packet, world_.now, engine().worker().classifier());
+    return answers_.made(packet, world_.now, engine().worker().incarnations());
   }
   coverage_.hit(Happening::results_sent_again);
   if (!results_.contains(crc_of_result(packet))) {
@@ -370,7 +370,7 @@ void Fabric::check_order(const Packet& packet) {
     results_.insert(crc_of_result(packet));
   }
   if (packet.departure == frame::Departure::forwarded && is_hosts_answer(packet)) {
-    answers_.passes(packet, engine().worker().classifier());
+    answers_.passes(packet, engine().worker().incarnations());
   }
   if (packet.origin.kind == Origin::Kind::stream) {
     std::uint64_t& last = last_of_stream_[packet.origin.ring];
@@ -419,7 +419,7 @@ void Fabric::tell_verdict() {
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {
-  if (!engine().worker().classifier().has(ring)) {
+  if (!engine().worker().incarnations().has(ring)) {
     return " withdrawn";
   }
   std::string text;

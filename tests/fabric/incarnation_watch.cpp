@@ -11,10 +11,10 @@
 namespace weir::fabric {
 
 IncarnationWatch::Sight IncarnationWatch::look_at(const stage::InlineSwitch& engine) const {
-  if (!engine.worker().classifier().has(ring_)) {
+  if (!engine.worker().incarnations().has(ring_)) {
     return {};
   }
-  const auto& incarnation = engine.worker().classifier().incarnation_of(ring_);
+  const auto& incarnation = engine.worker().incarnations().incarnation_of(ring_);
   Sight sight{.flushes = engine.worker().counters_of(ring_).flushes};
   if (incarnation) {
     sight.incarnation = {incarnation->epoch, incarnation->nonce};

@@ -45,6 +45,7 @@ class Mutation:
 # The first of two: the other is for readers that change nothing.
 ONE_SHARE = Edit("lib/datapath/conn/port_tables.hpp", "{ return tables_[port & (tables_.size() - 1)]; }", "{ return tables_[port & 0]; }")
 CLASSIFY = "lib/datapath/conn/classifier.cpp"
+INCARNATIONS = "lib/datapath/conn/incarnations.cpp"
 TABLE = "lib/datapath/conn/connection_table.hpp"
 HISTORY = "lib/datapath/conn/message_history.cpp"
 SLOTS = "lib/datapath/slot/slot_table.cpp"
@@ -65,7 +66,7 @@ RECOVER_INLINE = "lib/datapath/stage/recover.hpp"
 CACHED_PATH = "lib/datapath/stage/cached_path.cpp"
 TIMERS = "lib/datapath/stage/timers.cpp"
 FLOW = "lib/datapath/recovery/flow.cpp"
-SAID = "                 classifier_.flow_of(sender).unacknowledged);"
+SAID = "                 incarnations_.flow_of(sender).unacknowledged);"
 KEPT_ALIVE = "if (frame::Frame* frame = compose(sender, syndrome)) {"
 RARE = 1_000_000
 FASTER = "costs time or packets only: what it leaves undone, a sender's own timer or another rule repairs"
@@ -77,7 +78,7 @@ WHOLE_FLIGHT = ("these senders go back over all that is in flight; its later pac
 def kept_alive_above(syndrome: str) -> str:
     """Acknowledges one packet more, if it is said like this."""
     return ("if (frame::Frame* frame = compose(rings_[sender.ring]->answers[sender.child], syndrome, "
-            f"wire::psn_add(classifier_.flow_of(sender).unacknowledged, syndrome == {syndrome}))) {{")
+            f"wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == {syndrome}))) {{")
 
 
 MUTATIONS = [
@@ -90,25 +91,26 @@ MUTATIONS = [
         Edit(SLOTS, "    return SlotEvent::repeat_complete;",
              "    reclaim(slot, contribution);\n    return store(slot, contribution, frame);")]),
     Mutation("old-epoch", "hellos of older epochs wait", [
-        Edit(CLASSIFY, "if (state.epoch && incarnation.epoch < *state.epoch) {", "if (false) {")],
+        Edit(INCARNATIONS, "if (state.epoch && incarnation.epoch < *state.epoch) {", "if (false) {")],
         "nonces tell runs apart; the order of epochs keeps a dead run, all of whose hellos come late, from ending a living "
         "one, which the simulation allows for equal epochs too; classify_test holds the rule by itself"),
     Mutation("nonce", "a hello of the same epoch is taken for message 0, whatever its nonce", [
-        Edit(CLASSIFY, "if (state.incarnation == incarnation_named_by(opening.ina)) {",
-             "if (state.incarnation && state.incarnation->epoch == opening.ina.epoch.get()) {")]),
+        Edit(CLASSIFY, "if (incarnations_.incarnation_of(opening.sender.ring) != incarnation_named_by(opening.ina)) {",
+             "const auto& running = incarnations_.incarnation_of(opening.sender.ring);\n"
+             "  if (!running || running->epoch != opening.ina.epoch.get()) {")]),
     Mutation("retired", "hellos of an incarnation that is over wait again", [
-        Edit(CLASSIFY, "if (state.retired.has(incarnation.nonce)) {", "if (false) {")]),
+        Edit(INCARNATIONS, "if (state.retired.has(incarnation.nonce)) {", "if (false) {")]),
     Mutation("made-nonce", "a ring that was made for one run takes hellos of any", [
-        Edit(CLASSIFY, "if (only_nonce != 0 && incarnation.nonce != only_nonce) {", "if (false && only_nonce != 0) {")]),
+        Edit(INCARNATIONS, "if (only_nonce != 0 && incarnation.nonce != only_nonce) {", "if (false && only_nonce != 0) {")]),
     Mutation("data-epoch", "a message of a newer epoch ends the incarnation", [
         Edit(CLASSIFY, "    return dropped(DropReason::wrong_epoch);",
-             "    if (opening.ina.epoch.get() > state.incarnation->epoch) {\n      end_incarnation(opening.sender.ring);\n    }\n"
+             "    if (opening.ina.epoch.get() > incarnation->epoch) {\n      incarnations_.reset(opening.sender.ring);\n    }\n"
              "    return dropped(DropReason::wrong_epoch);")]),
     Mutation("session-again", "a new incarnation keeps the session", [
-        Edit(CLASSIFY, "state.session = sessions_.draw(state.session);",
+        Edit(INCARNATIONS, "state.session = sessions_.draw(state.session);",
              "state.session = state.session != 0 ? state.session : sessions_.draw(0);")], seeds=RARE),
     Mutation("overtaken", "a hello waits on although its sender went on", [
-        Edit(CLASSIFY, "    take_out_overtaken(frame, epoch);\n", "")],
+        Edit(CLASSIFY, "    incarnations_.give_up_overtaken(frame, epoch);\n", "")],
         "with one switch no sum and no job depends on it (docs/lab/model.md); classify_test holds the rule by itself"),
     Mutation("nonce-of-result", "a host takes any run's hello result", [
         Edit("lib/host/collective/message_window.cpp", "if (is_greeting_ && nonce_in(header) != config_.nonce) {",
@@ -118,7 +120,7 @@ MUTATIONS = [
     Mutation("begin-flush", "a new incarnation leaves slots as they are", [
         Edit(CLASSIFY_STAGE, "  flush(ring, DropReason::incarnation_flush, now);\n", "")]),
     Mutation("begin-dead", "a new incarnation leaves the old connections as they are", [
-        Edit(CLASSIFY, "  connection.state = ConnectionState::dead;\n", "")]),
+        Edit(INCARNATIONS, "  connection.state = ConnectionState::dead;\n", "")]),
     Mutation("icrc", "ICRCs are not verified", [
         Edit("lib/core/wire/icrc.hpp", "return frame.icrc == IcrcState::valid;", "return true;"),
         Edit("lib/core/wire/icrc.hpp", "    return is_valid;\n", "    frame.icrc = IcrcState::valid;\n    return true;\n")]),
@@ -143,7 +145,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {\n"
              "  if (connection == nullptr) {\n    return dropped(DropReason::unannounced);",
              "Verdict Classifier::foreign_data(const Frame& frame, Connection* connection) {\n"
-             "  if (connection == nullptr) {\n    connections_.put_stranger(queue_pair_of(frame), frame.ingress, "
+             "  if (connection == nullptr) {\n    incarnations_.connections().put_stranger(queue_pair_of(frame), frame.ingress, "
              "ConnectionState::foreign, 0);\n    return forwarded();"),
         Edit(CLASSIFY, "  if (was_greeted) {\n    connection->state = ConnectionState::barred;\n",
              "  if (was_greeted) {\n    connection->state = ConnectionState::foreign;\n")]),
@@ -158,7 +160,7 @@ MUTATIONS = [
         "hosts here send nothing plain on a ring's queue pair, and no late copy of it; classify_restart_test holds the rule "
         "by itself"),
     Mutation("strangers-stay", "what ports have shown of a queue pair counts again after a ring has used it", [
-        Edit(CLASSIFY, "  connections_.forget_strangers(queue_pair_of(frame));\n", "")],
+        Edit(INCARNATIONS, "  connections_.forget_strangers(queue_pair_of(frame));\n", "")],
         "hosts here stay at their ports; classify_restart_test holds the rule by itself"),
     Mutation("magic-hello", "a hello alone opens a connection to an unknown ring", [
         Edit(CLASSIFY, "if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame, ina))) {",
@@ -185,8 +187,8 @@ MUTATIONS = [
         Edit(SLOTS, "if (state == State::filling || state == State::ready) {\n", "if (state == State::filling) {\n")],
         "only a rank that breaks its window meets it, and the ranks here rarely do: 300000 seeds did not; slot_test holds "
         "the rule by itself"),
-    Mutation("session", "the session is not looked at", [
-        Edit(CLASSIFY, "if (opening.ina.session.get() != state.session) {", "if (false) {")]),
+    Mutation("session", "the session is not checked", [
+        Edit(CLASSIFY, "if (opening.ina.session.get() != incarnations_.session_of(opening.sender.ring)) {", "if (false) {")]),
     Mutation("hole", "a packet whose message's FIRST has not come is forwarded", [
         Edit(CLASSIFY, "    return {.step = Step::gap, .ring = sender.ring, .child = sender.child};", "    return forwarded();")]),
     Mutation("dead", "packets of dead connections are forwarded", [
@@ -194,7 +196,7 @@ MUTATIONS = [
              "  case ConnectionState::announced:", "    return forwarded();\n  case ConnectionState::dead:\n    return forwarded();\n"
              "  case ConnectionState::announced:")]),
     Mutation("wrong-port", "a member's packets may come from anywhere", [
-        Edit(CLASSIFY, "if (!ports_.may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {", "if (false) {"),
+        Edit(CLASSIFY, "if (!incarnations_.ports().may_enter(frame.pair, frame.ingress) && !greets_unbound_ring(frame)) {", "if (false) {"),
         Edit(CLASSIFY, "return connection.state == ConnectionState::live && connection.port != frame.ingress;",
              "return false && connection.port != frame.ingress;"),
         Edit(DISPATCH, "if (!current_->may_enter(frame.pair, frame.ingress)) {", "if (false) {")]),
@@ -249,7 +251,7 @@ MUTATIONS = [
     Mutation("ack-icrc", "a is taken from acknowledgements with a wrong ICRC", [
         Edit(RECOVER, "if (!sender || !wire::icrc_is_valid(frame)) {", "if (!sender) {")]),
     Mutation("ack-of-another", "a is taken from acknowledgements to other queue pairs of the same two neighbours", [
-        Edit(CLASSIFY, "  const Requester* requester = requesters_.find(requester_key(pair, answer.packet.destination_qp));\n"
+        Edit(INCARNATIONS, "  const Requester* requester = requesters_.find(requester_key(pair, answer.packet.destination_qp));\n"
              "  return requester == nullptr ? std::nullopt : std::optional(requester->sender);",
              "  const auto senders = current_->senders(pair);\n"
              "  return senders.empty() ? std::nullopt : std::optional(senders.front());")]),
@@ -267,17 +269,17 @@ MUTATIONS = [
              "  if (wire::psn_before(next, flow.unacknowledged) || wire::psn_before(flow.next_out, next)) {\n"
              "    rings_[sender.ring]->answers[sender.child].take(frame, aeth);\n")]),
     Mutation("template-of-before", "a new incarnation keeps the last one's template of answers", [
-        Edit(RECOVER, "  ring.answers[sender.child] = recovery::AnswerTemplate(hello, "
-             "classifier_.flow_of(sender).own_qp);\n",
+        Edit(RECOVER, "  ring.answers[sender.child] =\n"
+             "      recovery::AnswerTemplate(hello, incarnations_.flow_of(sender).own_qp);\n",
              "  if (ring.answers[sender.child].is_empty()) {\n"
-             "    ring.answers[sender.child] = recovery::AnswerTemplate(hello, classifier_.flow_of(sender).own_qp);\n  }\n")],
+             "    ring.answers[sender.child] = recovery::AnswerTemplate(hello, incarnations_.flow_of(sender).own_qp);\n  }\n")],
         "answers go to the last run's queue pair, which nobody has, until the first acknowledgement passes"),
     Mutation("e-stays", "e stays where it was", [
         Edit("lib/datapath/recovery/flow.hpp", "    next_in = furthest_in = wire::psn_add(psn, 1);\n", ""),
         Edit(RECOVER, "    flow.next_in = wire::psn_add(flow.next_in, 1);\n", "    break;\n")],
         "e decides only who is asked; asks too many cost packets"),
     Mutation("below-floor", "the switch speaks although a is below the history's floor", [
-        Edit(CLASSIFY, "         !state.histories[sender.child].is_below_floor(flow.unacknowledged) &&\n", "")],
+        Edit(INCARNATIONS, "         !state.histories[sender.child].is_below_floor(flow.unacknowledged) &&\n", "")],
         "a host gets no acknowledgement here that does not pass the switch, so a stays within the history"),
     Mutation("qp-claimed-twice", "the switch speaks to a queue pair that two connections call their own", [
         Edit("lib/datapath/conn/queue_pair_claims.cpp", "claimants != nullptr && *claimants == 1;", "claimants != nullptr;")]),
@@ -287,24 +289,24 @@ MUTATIONS = [
         Edit(TIMERS, "if (ack_timeout == 0 || waited > spec.patience_ms * frame::kNsPerMs) {", "if (ack_timeout == 0) {")],
         "the sender of a lone hello then lives until its own deadline; ACK(first PSN - 1) acknowledges nothing"),
     Mutation("requesters", "of two connections of two neighbours that call one queue pair theirs the first is answered for", [
-        Edit(CLASSIFY, "claims_.is_sole(flow.claim) && is_only_requester(sender);", "claims_.is_sole(flow.claim);")],
+        Edit(INCARNATIONS, "claims_.is_sole(flow.claim) && is_only_requester(sender);", "claims_.is_sole(flow.claim);")],
         "here all of a host's hellos come by one port, where the claims say the same; classify_ports_test holds the rule by "
         "itself"),
     Mutation("dead-flow", "the switch speaks on connections whose incarnation is over", [
-        Edit(CLASSIFY, "  flow.is_live = false;\n", "")],
+        Edit(INCARNATIONS, "  flow.is_live = false;\n", "")],
         "the claim of the queue pair ends with the incarnation, and without a claim the switch does not speak"),
     Mutation("originated", "frames of the switch's own are not counted", [
         Edit("lib/datapath/stage/forward.hpp", "    counters_.originated += frame == nullptr ? 0 : 1;\n", "")]),
 
     # I9: nothing above a
     Mutation("nak-e", "NAK(e) in place of NAK(a): what the switch has counts as acknowledged", [
-        Edit(RECOVER, SAID, "                 syndrome == kNak ? classifier_.flow_of(sender).next_in\n                 : " + SAID.strip())]),
+        Edit(RECOVER, SAID, "                 syndrome == kNak ? incarnations_.flow_of(sender).next_in\n                 : " + SAID.strip())]),
     Mutation("nak-s", "NAK(s) in place of NAK(a): what has left counts as acknowledged", [
-        Edit(RECOVER, SAID, "                 syndrome == kNak ? classifier_.flow_of(sender).next_out\n                 : " + SAID.strip())]),
+        Edit(RECOVER, SAID, "                 syndrome == kNak ? incarnations_.flow_of(sender).next_out\n                 : " + SAID.strip())]),
     Mutation("nak-above", "NAK(a+1) in place of NAK(a)", [
-        Edit(RECOVER, SAID, "                 wire::psn_add(classifier_.flow_of(sender).unacknowledged, syndrome == kNak));")]),
+        Edit(RECOVER, SAID, "                 wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == kNak));")]),
     Mutation("ack-above", "ACK(a) in place of ACK(a-1)", [
-        Edit(RECOVER, SAID, "                 wire::psn_add(classifier_.flow_of(sender).unacknowledged, syndrome == kAck));")]),
+        Edit(RECOVER, SAID, "                 wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == kAck));")]),
     Mutation("keep-alive-above", "ACK(a) keeps a sender alive", [
         Edit(RECOVER, KEPT_ALIVE, kept_alive_above("kAck"))]),
     Mutation("keep-alive-rnr-above", "RNR NAK(a+1) keeps a sender alive", [
@@ -316,7 +318,7 @@ MUTATIONS = [
     Mutation("r1-order", "a result leaves as soon as it is made", [
         Edit(EMIT, "  return release_due(entry.ring, now);\n",
              "  const auto psn = ring.slots.frames_of(entry.slot).front()->packet.psn;\n"
-             "  const auto at = classifier_.history_of({entry.ring, 0}).locate(psn);\n"
+             "  const auto at = incarnations_.history_of({entry.ring, 0}).locate(psn);\n"
              "  return send_results(entry.ring, {at.record->message, at.packet, at.record->first_slot, now.ns}, "
              "AckRequest::as_sent, now);\n")]),
     Mutation("r1-due", "a new incarnation goes on where the last one ended", [
@@ -347,7 +349,7 @@ MUTATIONS = [
              "  default:\n    recover_.ask({verdict.ring, verdict.child}, now);\n    return drop(frame, verdict.ring, reason_for(event), now);")],
         "each ask costs the disagreeing rank a retry, whose job fails anyway"),
     Mutation("ask-in-order", "a packet in order makes the switch ask too", [
-        Edit(RECOVER, "if (wire::psn_before(classifier_.flow_of(sender).next_in, psn)) {", "if (sender.ring != UINT16_MAX) {")],
+        Edit(RECOVER, "if (wire::psn_before(incarnations_.flow_of(sender).next_in, psn)) {", "if (sender.ring != UINT16_MAX) {")],
         "a NAK for each advance of a at most; it costs packets and a retry that the next progress gives back"),
     Mutation("rnr-wait-ours", "the switch asks and resends while the sender waits out its RNR NAK", [
         Edit(RECOVER, "    flow.hushed_until = now.ns + recovery::kRnrWait;\n", "")], FASTER),
@@ -379,7 +381,7 @@ MUTATIONS = [
     Mutation("resend-headers", "what is sent again has another message's headers", [
         Edit(RECOVER, ".headers = record.headers,", ".headers = (&record)[record.message % 2 == 0 ? 1 : -1].headers,")]),
     Mutation("resend-session", "what is sent again lacks the session", [
-        Edit(RECOVER, ".session = classifier_.session_of(sender.ring),", ".session = 0,")]),
+        Edit(RECOVER, ".session = incarnations_.session_of(sender.ring),", ".session = 0,")]),
     Mutation("resend-raw", "what is sent again lacks RESULT", [
         Edit("lib/datapath/recovery/result_template.cpp", "  ina.flags = kInaFlagResult;\n", "")]),
     Mutation("resend-ackreq", "the last result sent again does not ask for an acknowledgement", [
@@ -398,8 +400,8 @@ MUTATIONS = [
     Mutation("swallow-forward", "a repeat of a released packet is forwarded", [
         Edit(RECOVER, "  drop(frame, verdict.ring, DropReason::repeat_swallowed, now);\n", "  send_on(frame, now);\n")]),
     Mutation("swallow-one-by-one", "repeats are answered one by one", [
-        Edit(CLASSIFY, "if (!flow_of(sender).is_past(frame.packet.psn) || !may_answer(sender)) {", "if (true) {"),
-        Edit(CLASSIFY, "if (flow.is_past(frame.packet.psn) && may_answer(sender)) [[unlikely]] {", "if (false) {")], FASTER),
+        Edit(CLASSIFY, "if (!incarnations_.flow_of(sender).is_past(frame.packet.psn) ||\n      !incarnations_.may_answer(sender)) {", "if (true) {"),
+        Edit(CLASSIFY, "if (flow.is_past(frame.packet.psn) && incarnations_.may_answer(sender)) [[unlikely]] {", "if (false) {")], FASTER),
     Mutation("swallow-session", "a repeat's session is not looked at", [
         Edit(CLASSIFY, "  if (!is_of_incarnation) {\n", "  if (!is_of_incarnation && false) {\n")]),
     Mutation("swallow-icrc", "a repeat's ICRC is not verified", [

@@ -44,7 +44,7 @@ RingWatch::Reading RingWatch::read(const Packet& packet) {
 }
 
 RingWatch::Counts RingWatch::counts(const stage::InlineSwitch& engine) const {
-  if (!engine.worker().classifier().has(ring_)) {
+  if (!engine.worker().incarnations().has(ring_)) {
     return {};
   }
   const frame::RingCounters& counters = engine.worker().counters_of(ring_);
@@ -58,9 +58,10 @@ void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) 
     return;
   }
   before_ = counts(engine);
-  const conn::Classifier& classifier = engine.worker().classifier();
-  newest_ =
-      classifier.has(ring_) ? classifier.status_of(ring_, packet.origin.rank).newest_message : 0;
+  const conn::Incarnations& incarnations = engine.worker().incarnations();
+  newest_ = incarnations.has(ring_)
+                ? incarnations.status_of(ring_, packet.origin.rank).newest_message
+                : 0;
   reading_ = read(packet);
 }
 

@@ -101,23 +101,23 @@ class Harness {
     if (rings_->is_withdrawn(0)) {
       const ring::Ring ring = rings_->rings()[0];
       rings_.swap(std::make_shared<const ring::RingSet>(rings_->with(ring.spec())));
-      classifier_.adopt(0, conn::Classifier::RingState(ring));
+      incarnations_.adopt(0, conn::RingConnections(ring));
     } else {
-      classifier_.withdraw(0);
+      incarnations_.withdraw(0);
       rings_.swap(std::make_shared<const ring::RingSet>(rings_->without(0)));
     }
   }
 
   void drain_rings() {
     for (const std::uint16_t ring : rings_->present()) {
-      classifier_.drain(ring, now_ * 50);
+      incarnations_.drain(ring, now_ * 50);
       take_back_given_up();
     }
   }
 
   void reset_rings() {
     for (const std::uint16_t ring : rings_->present()) {
-      classifier_.reset(ring);
+      incarnations_.reset(ring);
       take_back_given_up();
     }
   }
@@ -125,14 +125,14 @@ class Harness {
   std::vector<std::optional<conn::Incarnation>> incarnations() const {
     std::vector<std::optional<conn::Incarnation>> incarnations;
     for (const std::uint16_t ring : all_of(*rings_)) {
-      incarnations.push_back(classifier_.has(ring) ? classifier_.incarnation_of(ring)
-                                                   : std::nullopt);
+      incarnations.push_back(incarnations_.has(ring) ? incarnations_.incarnation_of(ring)
+                                                     : std::nullopt);
     }
     return incarnations;
   }
 
   void take_back_given_up() {
-    for (const conn::GivenUp& hello : classifier_.take_given_up()) {
+    for (const conn::GivenUp& hello : incarnations_.take_given_up()) {
       fuzz::require(waiting_.erase(hello.frame) == 1, "a hello that did not wait is given up");
     }
   }
@@ -153,38 +153,40 @@ class Harness {
     default:
       break;
     }
-    fuzz::require(classifier_.waiting_hellos() == waiting_.size(), "waiting hellos are miscounted");
+    fuzz::require(incarnations_.waiting_hellos() == waiting_.size(),
+                  "waiting hellos are miscounted");
   }
 
   /// An incarnation must begin with a hello of each rank: its own and one that waited (protocol
   /// I11).
   void begin(std::uint16_t ring) {
-    const auto hellos = classifier_.begin(ring, now_ * 50);
+    const auto hellos = incarnations_.begin(ring, now_ * 50);
     take_back_given_up();
     const ring::RingSpec& spec = rings_->rings()[ring].spec();
     fuzz::require(hellos.size() == spec.world(), "an incarnation without all hellos");
     for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
       fuzz::require(waiting_.erase(hellos[rank]) == 1, "a hello that did not wait begins");
-      check_contribution(classifier_.hello_verdict({ring, rank}), *hellos[rank], spec);
+      check_contribution(incarnations_.hello_verdict({ring, rank}), *hellos[rank], spec);
     }
-    fuzz::require(classifier_.session_of(ring) != 0, "an incarnation without a session");
+    fuzz::require(incarnations_.session_of(ring) != 0, "an incarnation without a session");
   }
 
   ring::CurrentRings rings_{ring::RingSet(fuzz::rings())};
   conn::ForeignSessions foreign_sessions_{
       {}, [](const frame::Frame& /*hello*/, std::uint64_t /*now*/) { return kWaysOut; }};
   conn::QueuePairClaims claims_{conn::QueuePairClaims::most_of(*rings_), {}};
-  conn::Classifier classifier_{rings_,
-                               all_of(*rings_),
-                               {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
-                                .plain_entries = kPlainEntries,
-                                .aging = 1000,
-                                .hash_key = {},
-                                .foreign_sessions = &foreign_sessions_,
-                                .claims = &claims_},
+  conn::Classifier::Settings settings_{.sessions =
+                                           conn::SessionSource::counting_from(fuzz::kSession),
+                                       .plain_entries = kPlainEntries,
+                                       .aging = 1000,
+                                       .hash_key = {},
+                                       .foreign_sessions = &foreign_sessions_,
+                                       .claims = &claims_};
+  conn::Incarnations incarnations_{rings_, all_of(*rings_), settings_};
+  conn::Classifier classifier_{rings_, incarnations_, settings_,
                                [](const ring::RingChild& /*sender*/) { return false; }};
   std::deque<Kept> frames_;
-  std::set<const frame::Frame*> waiting_; // owned by the classifier
+  std::set<const frame::Frame*> waiting_; // kept by incarnations_
   std::uint64_t now_ = 0;
 };
 

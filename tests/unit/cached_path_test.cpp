@@ -71,7 +71,7 @@ State state_of(Bench& bench) {
   const Worker& worker = bench.inside().worker();
   state.numbers.insert(state.numbers.end(), {worker.state_of(0).news_at_ns, worker.next_timer()});
   for (std::uint16_t child = 0; child < kWorld; ++child) {
-    const recovery::Flow& flow = worker.classifier().flow_of({0, child});
+    const recovery::Flow& flow = worker.incarnations().flow_of({0, child});
     state.numbers.insert(state.numbers.end(),
                          {flow.heard_at, flow.previous, flow.next_in, flow.furthest_in,
                           flow.unacknowledged, flow.next_out, flow.went_back});
@@ -118,8 +118,8 @@ class Twins {
 
   /// In both switches alike.
   std::uint64_t waiting_hellos() {
-    const std::uint64_t waiting = fast_.inside().worker().classifier().waiting_hellos();
-    EXPECT_EQ(waiting, traced_.inside().worker().classifier().waiting_hellos());
+    const std::uint64_t waiting = fast_.inside().worker().incarnations().waiting_hellos();
+    EXPECT_EQ(waiting, traced_.inside().worker().incarnations().waiting_hellos());
     return waiting;
   }
 

@@ -60,16 +60,16 @@ class ClassifierBench {
       : sessions_(std::make_unique<ForeignSessions>(
             HashKey{},
             [](const frame::Frame& /*hello*/, std::uint64_t /*now*/) { return kWayOut; })),
-        rings_(ring::RingSet(rings)),
-        classifier_(rings_, all(rings.size()),
-                    {.sessions = SessionSource::counting_from(test::kSession),
-                     .plain_entries = plain_entries,
-                     .aging = kAging,
-                     .foreign_sessions = sessions_.get(),
-                     .claims = &claims_},
-                    [this](const ring::RingChild& sender) {
-                      return holds.contains({sender.ring, sender.child});
-                    }) {}
+        rings_(ring::RingSet(rings)), settings_{.sessions =
+                                                    SessionSource::counting_from(test::kSession),
+                                                .plain_entries = plain_entries,
+                                                .aging = kAging,
+                                                .foreign_sessions = sessions_.get(),
+                                                .claims = &claims_},
+        incarnations_(rings_, all(rings.size()), settings_),
+        classifier_(rings_, incarnations_, settings_, [this](const ring::RingChild& sender) {
+          return holds.contains({sender.ring, sender.child});
+        }) {}
 
   /// The verdict on the frame, and on hellos that waited.
   std::string classify(const test::Built& built, std::uint16_t port = 0) {
@@ -86,7 +86,7 @@ class ClassifierBench {
       begin(verdict.ring);
     }
     text += take_given_up();
-    EXPECT_EQ(classifier_.waiting_hellos(), waiting_.size());
+    EXPECT_EQ(incarnations_.waiting_hellos(), waiting_.size());
     return text;
   }
 
@@ -102,28 +102,34 @@ class ClassifierBench {
 
   /// See stage::InlineSwitch::withdraw_ring.
   void withdraw(std::uint16_t ring) {
-    classifier_.withdraw(ring);
+    incarnations_.withdraw(ring);
     rings_.swap(std::make_unique<const ring::RingSet>(rings_->without(ring)));
   }
 
   /// See stage::InlineSwitch::change_rings. Returns what it did with hellos that waited.
   std::string change(const ring::RingSpec& spec) {
     rings_.swap(std::make_unique<const ring::RingSet>(rings_->with_changed(std::vector{spec})));
-    classifier_.update_ports(*rings_->ring_with_id(spec.id));
+    incarnations_.update_ports(*rings_->ring_with_id(spec.id));
     return take_given_up();
   }
 
   /// What reset(), withdraw() or the last packet did with hellos that waited.
   std::string take_given_up() {
     std::string text;
-    for (const GivenUp& hello : classifier_.take_given_up()) {
+    for (const GivenUp& hello : incarnations_.take_given_up()) {
       text += fmt::format(", gave up {}", name_of(hello.reason));
       forget(hello.frame);
     }
     return text;
   }
 
-  Classifier& classifier() { return classifier_; }
+  Incarnations& incarnations() { return incarnations_; }
+
+  /// Of queue pairs that are no ring's.
+  void set_aging(std::uint64_t milliseconds) {
+    incarnations_.set_aging(milliseconds);
+    classifier_.set_aging(milliseconds);
+  }
 
   std::uint64_t now = 0;
   std::set<std::pair<std::uint16_t, std::uint16_t>> holds; // ranks whose packets fill slots
@@ -153,9 +159,9 @@ class ClassifierBench {
 
   /// Does what the worker does: the ranks' hellos are message 0.
   void begin(std::uint16_t ring) {
-    const auto hellos = classifier_.begin(ring, now);
+    const auto hellos = incarnations_.begin(ring, now);
     for (std::uint16_t rank = 0; rank < hellos.size(); ++rank) {
-      EXPECT_EQ(text_of(classifier_.hello_verdict({ring, rank})),
+      EXPECT_EQ(text_of(incarnations_.hello_verdict({ring, rank})),
                 fmt::format("{}.{} message 0 packet 0", ring, rank));
       forget(hellos[rank]);
     }
@@ -171,6 +177,8 @@ class ClassifierBench {
   std::unique_ptr<ForeignSessions> sessions_;
   QueuePairClaims claims_{1024, HashKey{}};
   ring::CurrentRings rings_;
+  Classifier::Settings settings_;
+  Incarnations incarnations_;
   Classifier classifier_;
   std::set<std::unique_ptr<Owned>> waiting_;
 };

@@ -36,8 +36,8 @@ TEST(Foreign, ImpostorsChangeNothing) {
       {"another's rank", poked(hello, test::kInaRankAt, 0x00020003),
        "interleaves 0.0 source_mismatch"}};
   expect_steps(bench, impostors);
-  EXPECT_EQ(bench.classifier().waiting_hellos(), 0u);
-  EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{1, kNonce}));
+  EXPECT_EQ(bench.incarnations().waiting_hellos(), 0u);
+  EXPECT_EQ(bench.incarnations().incarnation_of(0), (Incarnation{1, kNonce}));
   EXPECT_EQ(bench.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
 }
 
@@ -154,7 +154,7 @@ TEST(ForeignMagic, ALiveConnectionStaysLive) {
 TEST(ForeignMagic, ADeadConnectionStaysDead) {
   OtherRing other;
   other.bench.admit(other.job);
-  other.bench.classifier().reset(0);
+  other.bench.incarnations().reset(0);
   expect_steps(other.bench, {{"a foreign hello", other.hello(), "drop dead_connection"},
                              {"foreign data", other.first(), "drop unannounced"},
                              {"a middle", other.middle(), "drop dead_connection"}});

@@ -38,14 +38,14 @@ TEST(Incarnation, HellosWaitUntilEveryRankHasSaidOne) {
                        {"its repeat", job.hello(0), "drop repeat_held"},
                        {"another rank's", job.hello(2), "waits 0.2"},
                        {"still nobody is admitted", other[0], "drop no_connection"}});
-  EXPECT_EQ(bench.classifier().status_of(0, 0).waiting_hellos, 1u);
-  EXPECT_FALSE(bench.classifier().status_of(0, 0).connected);
-  EXPECT_EQ(bench.classifier().incarnation_of(0), std::nullopt);
+  EXPECT_EQ(bench.incarnations().status_of(0, 0).waiting_hellos, 1u);
+  EXPECT_FALSE(bench.incarnations().status_of(0, 0).connected);
+  EXPECT_EQ(bench.incarnations().incarnation_of(0), std::nullopt);
   expect_steps(bench, {{"the last", job.hello(1), "begins 0"},
                        {"now they are", other[0], "0.1 message 1 packet 0"}});
-  EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{1, kNonce}));
-  EXPECT_EQ(bench.classifier().session_of(0), kSession);
-  EXPECT_EQ(bench.classifier().waiting_hellos(), 0u);
+  EXPECT_EQ(bench.incarnations().incarnation_of(0), (Incarnation{1, kNonce}));
+  EXPECT_EQ(bench.incarnations().session_of(0), kSession);
+  EXPECT_EQ(bench.incarnations().waiting_hellos(), 0u);
 }
 
 TEST(Incarnation, TheHelloIsMessageZeroFromThenOn) {
@@ -82,8 +82,8 @@ TEST(Incarnation, ASecondRunOfTheSameEpochBeginsAnew) {
                        {"its hello", first.hello(0), "drop retired_nonce"},
                        {"the second run's FIRST", after[0], "0.0 message 1 packet 0"},
                        {"its middle", after[1], "0.0 message 1 packet 1"}});
-  EXPECT_EQ(bench.classifier().session_of(0), kSession + 1);
-  EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{1, kNonce + 1}));
+  EXPECT_EQ(bench.incarnations().session_of(0), kSession + 1);
+  EXPECT_EQ(bench.incarnations().incarnation_of(0), (Incarnation{1, kNonce + 1}));
 }
 
 TEST(Incarnation, ANewerEpochEndsTheOlder) {
@@ -140,7 +140,7 @@ TEST(Incarnation, AForgedHeaderChangesNothing) {
               {"on the same connection, too", message[0], "0.0 message 1 packet 0"}});
   job.restart(2);
   bench.admit(job);
-  EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{2, kNonce + 1}));
+  EXPECT_EQ(bench.incarnations().incarnation_of(0), (Incarnation{2, kNonce + 1}));
 }
 
 TEST(Incarnation, NothingComesAfterTheLastEpoch) {
@@ -229,7 +229,7 @@ TEST(Incarnation, APacketBehindAWaitingHelloTakesItOut) {
     EXPECT_EQ(answer, row.expected) << row.description;
     const bool is_out = answer.find("overtaken") != std::string::npos;
     const bool has_another = answer.starts_with("waits");
-    EXPECT_EQ(bench.classifier().waiting_hellos(), (is_out ? 0u : 1u) + (has_another ? 1u : 0u))
+    EXPECT_EQ(bench.incarnations().waiting_hellos(), (is_out ? 0u : 1u) + (has_another ? 1u : 0u))
         << row.description;
   }
 }
@@ -273,10 +273,10 @@ TEST(MadeRing, TakesHellosOfItsRunAlone) {
     }
   }
   EXPECT_EQ(bench.classify(hello_of_run(job, 0, 1, 0), 9), "drop bad_nonce");
-  EXPECT_EQ(bench.classifier().incarnation_of(0), std::nullopt);
+  EXPECT_EQ(bench.incarnations().incarnation_of(0), std::nullopt);
   const auto data = job.message(0, 1, three_packets());
   bench.admit(job);
-  EXPECT_EQ(bench.classifier().incarnation_of(0), (Incarnation{1, kNonce}));
+  EXPECT_EQ(bench.incarnations().incarnation_of(0), (Incarnation{1, kNonce}));
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(bench.classify(hello_of_run(job, rank, 0xffffffff, kNonce + 1)), "drop wrong_nonce");
   }
@@ -289,7 +289,7 @@ TEST(MadeRing, ServesOneRun) {
   made.nonce = kNonce;
   Bench bench({made});
   bench.admit(job);
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   EXPECT_EQ(bench.classify(job.hello(0)), "drop retired_nonce");
   job.restart(2);
   EXPECT_EQ(bench.classify(job.hello(0)), "drop wrong_nonce")
@@ -340,9 +340,9 @@ TEST(Incarnation, AResetForgetsTheEpochAndRetiresTheRun) {
   const auto message = job.message(0, 1, three_packets());
   ASSERT_EQ(bench.classify(message[0]), "0.0 message 1 packet 0");
   ASSERT_EQ(bench.classify(hello_of_run(job, 1, 9, 5)), "waits 0.1");
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   EXPECT_EQ(bench.take_given_up(), ", gave up ring_reset");
-  EXPECT_FALSE(bench.classifier().status_of(0, 0).connected);
+  EXPECT_FALSE(bench.incarnations().status_of(0, 0).connected);
   expect_steps(bench, {{"the middle of its messages", message[1], "drop dead_connection"},
                        {"their start", message[0], "drop no_connection"},
                        {"a late hello", job.hello(0), "drop retired_nonce"},
@@ -354,7 +354,7 @@ TEST(Incarnation, AResetBeforeAnyClosesNothing) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   ASSERT_EQ(bench.classify(job.hello(0)), "waits 0.0");
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   EXPECT_EQ(bench.take_given_up(), ", gave up ring_reset");
   bench.admit(job);
 }
@@ -387,12 +387,12 @@ TEST(Incarnation, AQpThatGoesToAnotherRingLeavesItsOwn) {
   bench.admit(one);
   const auto old = one.message(0, 1, three_packets());
   bench.admit(two);
-  EXPECT_FALSE(bench.classifier().status_of(0, 0).connected);
-  EXPECT_TRUE(bench.classifier().status_of(1, 0).connected);
+  EXPECT_FALSE(bench.incarnations().status_of(0, 0).connected);
+  EXPECT_TRUE(bench.incarnations().status_of(1, 0).connected);
   const auto message = two.message(0, 1, three_packets());
   EXPECT_EQ(bench.classify(old[0]), "drop no_connection");
   EXPECT_EQ(bench.classify(message[0]), "1.0 message 1 packet 0");
-  bench.classifier().reset(0); // must not change the QP, which is now ring 2's
+  bench.incarnations().reset(0); // must not change the QP, which is now ring 2's
   EXPECT_EQ(bench.classify(message[1]), "1.0 message 1 packet 1");
 }
 
@@ -409,8 +409,8 @@ TEST(Incarnation, TwoRingsOfTheSameHostsKeepApart) {
   two.restart(41);
   bench.admit(two);
   EXPECT_EQ(bench.classify(message[1]), "0.0 message 1 packet 1");
-  EXPECT_EQ(bench.classifier().incarnation_of(0)->epoch, 1u);
-  EXPECT_EQ(bench.classifier().session_of(1), kSession + 2);
+  EXPECT_EQ(bench.incarnations().incarnation_of(0)->epoch, 1u);
+  EXPECT_EQ(bench.incarnations().session_of(1), kSession + 2);
 }
 
 // ---- Ageing. ----
@@ -438,15 +438,15 @@ TEST(Connections, ALiveOneTurnsPlainOnlyAfterSilence) {
   expect_steps(bench, {{"plain, and silent for longer", plain(job, 0, kFirst), "forward"},
                        {"it is plain", plain(job, 0, kMiddle), "forward"},
                        {"the ring's message", message[0], "drop no_connection"}});
-  EXPECT_FALSE(bench.classifier().status_of(0, 0).connected);
-  EXPECT_TRUE(bench.classifier().status_of(0, 1).connected);
+  EXPECT_FALSE(bench.incarnations().status_of(0, 0).connected);
+  EXPECT_TRUE(bench.incarnations().status_of(0, 1).connected);
 }
 
 TEST(Connections, ADeadOneTurnsPlainFromItsOwnPortAlone) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   bench.admit(job); // by port 0
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   const Built middle = plain(job, 0, kMiddle);
   EXPECT_EQ(bench.classify(plain(job, 0, kFirst), 3), "drop wrong_port");
   EXPECT_EQ(bench.classify(middle), "drop dead_connection");
@@ -469,7 +469,7 @@ TEST(Connections, DeadOnesAgeAfterSixteenAckTimeouts) {
     for (std::uint16_t rank = 0; rank < 2; ++rank) {
       bench.classify(poked_byte(job.hello(rank), test::kInaAckTimeoutAt, ack_timeout));
     }
-    bench.classifier().reset(0);
+    bench.incarnations().reset(0);
     const Built middle = plain(job, 0, kMiddle);
     bench.now += milliseconds;
     EXPECT_EQ(bench.classify(middle), "drop dead_connection") << int{ack_timeout};
@@ -486,7 +486,7 @@ TEST(Connections, MessagesOfAnOldRunKeepItsConnectionDead) {
   Bench bench({job.ring()});
   bench.admit(job);
   const auto message = job.message(0, 1, three_packets());
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   bench.now += 3'600'000;
   ASSERT_EQ(bench.classify(message[0]), "drop no_connection");
   bench.now += 3'600'000;
@@ -497,7 +497,7 @@ TEST(Connections, AreNotRevivedByAHelloThatWaits) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   bench.admit(job);
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   const Built hello = hello_of_run(job, 0, 2, 9);
   expect_steps(
       bench, {{"the dead connection's own rank", hello, "waits 0.0"},

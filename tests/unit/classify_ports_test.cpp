@@ -56,7 +56,7 @@ void expect_one_port(const test::JobSpec& spec) {
     for (const std::uint16_t rank : {0, 1, 2}) {
       bench.classify(job.hello(rank), rank);
     }
-    ASSERT_TRUE(bench.classifier().status_of(0, 1).connected);
+    ASSERT_TRUE(bench.incarnations().status_of(0, 1).connected);
     const Built frame = row.frame(job);
     for (const std::uint16_t port : {0, 2, 3}) {
       EXPECT_EQ(bench.classify(frame, port), "drop wrong_port") << row.description;
@@ -94,7 +94,7 @@ TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
   bench.admit(job); // by port 0
   const Built other_qp = with_qp(plain(job, 1, kOnly), 0x999);
   EXPECT_EQ(bench.classify(other_qp, 1), "drop wrong_port");
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   EXPECT_EQ(bench.classify(other_qp, 1), "forward");
 }
 
@@ -103,7 +103,7 @@ TEST(Ports, TheNextRunMayComeByOthers) {
   RingJob job({.world = 2});
   Bench bench({job.ring()});
   bench.admit(job);
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   job.restart(2);
   EXPECT_EQ(bench.classify(job.hello(0), 2), "waits 0.0");
   EXPECT_EQ(bench.classify(job.hello(1), 3), "begins 0");
@@ -224,7 +224,7 @@ test::JobSpec telling(std::uint32_t ring, std::uint32_t first_qp) {
 struct TwoClaims {
   TwoClaims() { bench.admit(honest); } // by port 0
 
-  bool speaks_for(std::uint16_t ring) { return bench.classifier().may_answer({ring, 0}); }
+  bool speaks_for(std::uint16_t ring) { return bench.incarnations().may_answer({ring, 0}); }
 
   /// Both ranks of the lying ring say hello by this port.
   void lie_by(std::uint16_t port) {
@@ -251,7 +251,7 @@ TEST(Claims, AHelloThatWaitsSilencesItsOwnPort) {
   TwoClaims two;
   EXPECT_EQ(two.bench.classify(two.liar.hello(0), 0), "waits 1.0");
   EXPECT_FALSE(two.speaks_for(0));
-  two.bench.classifier().reset(1);
+  two.bench.incarnations().reset(1);
   two.bench.take_given_up();
   EXPECT_TRUE(two.speaks_for(0));
 }
@@ -264,9 +264,9 @@ TEST(Claims, HellosThatWaitAtTwoPortsAreBothKeptAlive) {
   bench.classify(honest.hello(0), 0);
   bench.classify(liar.hello(0), kLiarsPort);
   const auto is_sole = [&](std::uint16_t ring) {
-    for (const WaitingHello& hello : bench.classifier().waiting_hellos_of(ring).of(0)) {
+    for (const WaitingHello& hello : bench.incarnations().waiting_hellos_of(ring).of(0)) {
       if (hello.frame != nullptr) {
-        return bench.classifier().is_sole_claim(hello.claim);
+        return bench.incarnations().is_sole_claim(hello.claim);
       }
     }
     return false;
@@ -279,17 +279,17 @@ TEST(Claims, HellosThatWaitAtTwoPortsAreBothKeptAlive) {
 TEST(Claims, TwoLiveConnectionsOfTheSameNeighboursSilenceEachOther) {
   TwoClaims two;
   two.lie_by(kLiarsPort);
-  ASSERT_TRUE(two.bench.classifier().status_of(1, 0).connected);
+  ASSERT_TRUE(two.bench.incarnations().status_of(1, 0).connected);
   EXPECT_FALSE(two.speaks_for(0));
   EXPECT_FALSE(two.speaks_for(1));
-  two.bench.classifier().reset(1);
+  two.bench.incarnations().reset(1);
   EXPECT_TRUE(two.speaks_for(0));
 }
 
 TEST(Claims, TheLaterOneIsAnsweredWhenTheEarlierOneEnds) {
   TwoClaims two;
   two.lie_by(kLiarsPort);
-  two.bench.classifier().reset(0);
+  two.bench.incarnations().reset(0);
   EXPECT_TRUE(two.speaks_for(1));
 }
 

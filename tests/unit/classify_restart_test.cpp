@@ -193,7 +193,7 @@ TEST(Restart, WhatWasPlainBeforeARingCountsNoMore) {
   Bench bench({job.ring()});
   ASSERT_EQ(bench.classify(plain(job, 0, kFirst), 1), "forward");
   bench.admit(job); // by port 0
-  bench.classifier().reset(0);
+  bench.incarnations().reset(0);
   ASSERT_EQ(bench.classify(plain(job, 0, kOnly), 0), "forward");
   EXPECT_EQ(bench.classify(plain(job, 0, kMiddle), 1), "drop unclassified");
 }

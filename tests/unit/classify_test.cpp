@@ -29,7 +29,7 @@ TEST(Classifier, AdmittedConnectionsContribute) {
                        {"and from the start", message[0], "0.0 message 1 packet 0"},
                        {"another QP", with_qp(message[0], 0x999), "drop no_connection"},
                        {"its middle", with_qp(message[1], 0x999), "drop unclassified"}});
-  const ChildStatus status = bench.classifier().status_of(0, 0);
+  const ChildStatus status = bench.incarnations().status_of(0, 0);
   EXPECT_TRUE(status.connected);
   EXPECT_EQ(status.qp, job.qp_of(0));
   EXPECT_EQ(status.newest_message, 1u);
@@ -104,7 +104,7 @@ TEST(Classifier, AnotherAgingTimeHoldsForWhatComesThen) {
   RingJob job({.world = 3});
   Bench bench({job.ring()});
   bench.admit(job);
-  bench.classifier().set_aging(kAging / 2);
+  bench.set_aging(kAging / 2);
   expect_steps(bench, {{"the ring uses it", plain(job, 0, kOnly), "interleaves 0.0"},
                        {"a stranger", with_qp(plain(job, 1, kOnly), 0x999), "forward"}});
   bench.now += kAging / 2 + 1;
@@ -120,7 +120,7 @@ TEST(Classifier, WhatABadIcrcSaysIsNotBelieved) {
   expect_steps(bench, {{"hello", damaged(hello, hello.payload + test::kInaRankAt), "drop bad_icrc"},
                        {"plain", damaged(plain(job, 0, kOnly), 60), "drop bad_icrc"},
                        {"made nothing plain", plain(job, 0, kMiddle), "drop unclassified"}});
-  EXPECT_EQ(bench.classifier().waiting_hellos(), 0u);
+  EXPECT_EQ(bench.incarnations().waiting_hellos(), 0u);
   bench.admit(job);
   expect_steps(bench, {{"FIRST", damaged(message[0], message[0].payload + 100), "drop bad_icrc"},
                        {"entered nothing", message[1], "gap 0.0"},
@@ -240,7 +240,7 @@ TEST(Classifier, RequestsThatCannotBeAggregated) {
                          {"plain QP", request, row.plain}});
     bench.admit(job);
     EXPECT_EQ(bench.classify(request), row.live);
-    bench.classifier().reset(0);
+    bench.incarnations().reset(0);
     EXPECT_EQ(bench.classify(request), row.dead);
   }
 }
@@ -559,7 +559,8 @@ TEST(Classifier, PlainQpsDoNotCrowdOutARing) {
   bench.admit(job);
   ++bench.now;
   flood(0x20000);
-  EXPECT_LE(bench.classifier().connections().size(), 2 * 64u + 2) << "places of plain ones, and 2";
+  EXPECT_LE(bench.incarnations().connections().size(), 2 * 64u + 2)
+      << "places of plain ones, and 2";
   for (std::uint16_t rank = 0; rank < 2; ++rank) {
     const auto message = job.message(rank, 1, three_packets());
     for (std::size_t k = 0; k < 3; ++k) {

@@ -97,7 +97,7 @@ struct Ring {
   Frames wait(std::uint64_t ns) { return bench.wait(ns); }
 
   const recovery::FlowCounters& counters(std::uint16_t rank) {
-    return bench.inside().worker().classifier().flow_of({0, rank}).counters;
+    return bench.inside().worker().incarnations().flow_of({0, rank}).counters;
   }
 
   std::mt19937 random{70};

@@ -230,7 +230,7 @@ struct Crowd {
   Window other{bench, large(2, 1)};
 
   std::uint64_t resent() {
-    return bench.inside().worker().classifier().flow_of({0, 0}).counters.resent;
+    return bench.inside().worker().incarnations().flow_of({0, 0}).counters.resent;
   }
 };
 

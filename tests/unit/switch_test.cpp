@@ -1582,7 +1582,7 @@ TEST(Switch, ADamagedFrameNeverContributes) {
       }
       EXPECT_EQ(bench.ring().contributions, before.contributions);
       EXPECT_EQ(bench.accounting().held, held);
-      EXPECT_EQ(bench.inside().worker().classifier().incarnation_of(0)->epoch, 1u);
+      EXPECT_EQ(bench.inside().worker().incarnations().incarnation_of(0)->epoch, 1u);
       EXPECT_TRUE(bench.send(message[k], 0).empty());
       EXPECT_EQ(bench.accounting().held, held + 1);
     }
@@ -1739,7 +1739,7 @@ TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
   const Worker& worker = bench.inside().worker();
   std::vector<ConnectionSnapshot> connections;
   snapshot_connections(worker, bench.inside().rings(),
-                       {0, worker.classifier().connections().places()}, bench.now, connections);
+                       {0, worker.incarnations().connections().places()}, bench.now, connections);
   EXPECT_EQ(connections.size(), 2u);
 }
 

@@ -28,7 +28,7 @@ constexpr std::chrono::microseconds kBetweenParts{100}; // time for lcores to wo
 
 std::size_t places_of(Lcore& lcore) {
   const stage::Worker* worker = lcore.worker();
-  return worker != nullptr ? worker->classifier().connections().places() : 0;
+  return worker != nullptr ? worker->incarnations().connections().places() : 0;
 }
 
 /// After the stops: they take time to copy. All rings of the set, in its order.

@@ -173,10 +173,10 @@ void PortAdmin::forget_members_behind(std::uint16_t place, const Quiesce& quiesc
 
 bool PortAdmin::speaks_by(std::uint16_t ring, const ring::RingSpec& as_it_will_be,
                           std::uint16_t place, const Quiesce& quiesced) const {
-  const conn::Classifier& classifier = chassis_.worker_of(ring, quiesced).classifier();
+  const conn::Incarnations& incarnations = chassis_.worker_of(ring, quiesced).incarnations();
   for (std::uint16_t child = 0; child < as_it_will_be.members.size(); ++child) {
     if (as_it_will_be.members[child].port.value_or(place) == place &&
-        classifier.speaks_by({ring, child}, place)) {
+        incarnations.speaks_by({ring, child}, place)) {
       return true;
     }
   }

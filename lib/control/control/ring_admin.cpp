@@ -117,7 +117,7 @@ RingAdmission RingAdmin::admission(const WriterLock& lock) const {
   RingAdmission::Free free{.places = {}, .memory = available_memory()};
   for (const auto& lcore : chassis_.lcores) {
     const stage::Worker* worker = lcore->worker();
-    free.places.push_back(worker != nullptr ? worker->classifier().spare_children() : 0);
+    free.places.push_back(worker != nullptr ? worker->incarnations().spare_children() : 0);
   }
   return {chassis_.rings.read(lock),
           chassis_.placement.read(lock),

@@ -3,6 +3,7 @@
 
 #include "conn/bucket_table.hpp"
 #include "conn/port_tables.hpp"
+#include "frame/frame.hpp"
 
 #include <algorithm>
 #include <array>
@@ -71,6 +72,11 @@ struct QueuePair {
   std::uint16_t pair = 0;
   std::uint32_t qp = 0; // destination QP
 };
+
+/// That the packet goes to.
+inline QueuePair queue_pair_of(const frame::Frame& frame) {
+  return {frame.pair, frame.packet.destination_qp};
+}
 
 /// <source IP, destination IP, destination QP> to Connection. A ring has one connection with a
 /// queue pair. Of all others each port has its own, since anybody can forge a queue pair's headers,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "conn/incarnation.hpp"
 #include "frame/frame.hpp"
 #include "ring/ring_set.hpp"
 #include "weir/reasons.hpp"
+#include "wire/headers.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/packet.hpp"
 
@@ -20,6 +22,16 @@ struct Opening {
   wire::MessageShape shape;
   std::uint32_t packets; // of the message
 };
+
+/// The INA header of a FIRST or ONLY that has one.
+inline const wire::InaHeader& header_of(const frame::Frame& frame) {
+  return wire::view_as<wire::InaHeader>(frame.payload());
+}
+
+/// A hello's session field has the nonce of its run.
+inline Incarnation incarnation_named_by(const wire::InaHeader& hello) {
+  return {hello.epoch.get(), hello.session.get()};
+}
 
 /// docs/protocol.md §3, "Belonging": why the header does not belong to a ring; nullopt if it does.
 /// `sender` is then set to the child that sent it.

@@ -28,10 +28,10 @@ bool tells_length(const frame::Frame& frame, std::uint64_t message_bytes) {
 
 } // namespace
 
-CachedPath::CachedPath(FlowCache& entries, RingStates& rings, const Queue& queue,
+CachedPath::CachedPath(FlowCache& flow_cache, RingStates& rings, const Queue& queue,
                        const Forward& forward, l2::Bridge& bridge, Aggregate& aggregate,
                        frame::FrameCounters& counters)
-    : flow_cache_(entries), rings_(rings), queue_(queue), forward_(forward), bridge_(bridge),
+    : flow_cache_(flow_cache), rings_(rings), queue_(queue), forward_(forward), bridge_(bridge),
       aggregate_(aggregate), counters_(counters) {}
 
 bool CachedPath::take(frame::Frame& frame, FlowCacheEntry& entry, frame::Instant now) {

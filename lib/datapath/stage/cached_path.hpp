@@ -20,7 +20,7 @@ namespace weir::stage {
 /// but those that take_next_of_run() takes.
 class CachedPath {
  public:
-  CachedPath(FlowCache& entries, RingStates& rings, const Queue& queue, const Forward& forward,
+  CachedPath(FlowCache& flow_cache, RingStates& rings, const Queue& queue, const Forward& forward,
              l2::Bridge& bridge, Aggregate& aggregate, frame::FrameCounters& counters);
 
   /// Said before the first frame of a burst.

@@ -21,16 +21,17 @@ frame::TraceRecord hello_record(frame::TraceEvent event, const Verdict& verdict)
 
 } // namespace
 
-Classify::Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge,
-                   FlowCache& entries, Aggregate& aggregate, Emit& emit, Recover& recover,
-                   Timers& timers, Forward& forward, frame::FrameCounters& counters)
-    : classifier_(classifier), rings_(rings), bridge_(bridge), flow_cache_(entries),
-      aggregate_(aggregate), emit_(emit), recover_(recover), timers_(timers), forward_(forward),
-      counters_(counters) {}
+Classify::Classify(conn::Classifier& classifier, conn::Incarnations& incarnations,
+                   RingStates& rings, l2::Bridge& bridge, FlowCache& flow_cache,
+                   Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers,
+                   Forward& forward, frame::FrameCounters& counters)
+    : classifier_(classifier), incarnations_(incarnations), rings_(rings), bridge_(bridge),
+      flow_cache_(flow_cache), aggregate_(aggregate), emit_(emit), recover_(recover),
+      timers_(timers), forward_(forward), counters_(counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms());
-  if (classifier_.has_given_up()) [[unlikely]] {
+  if (incarnations_.has_given_up()) [[unlikely]] {
     drop_given_up_hellos(now);
   }
   if (verdict.foreign) {
@@ -53,7 +54,8 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
   case Verdict::Step::drop:
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
-    flow_cache_.learn(frame, verdict, classifier_.live_connection_of({verdict.ring, verdict.child}),
+    flow_cache_.learn(frame, verdict,
+                      incarnations_.live_connection_of({verdict.ring, verdict.child}),
                       rings_[verdict.ring]->slots, now.ms());
     passes<StageId::classify, StageId::aggregate>();
     return aggregate_.accept(frame, verdict, now);
@@ -80,7 +82,7 @@ void Classify::forward(frame::Frame& frame, frame::Instant now) {
 /// leave a gap (protocol I7).
 void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, frame::Instant now) {
   emit_.drain_ring(sender.ring, now);
-  recovery::Flow& flow = classifier_.flow_of(sender);
+  recovery::Flow& flow = incarnations_.flow_of(sender);
   const std::uint32_t psn = frame.packet.psn;
   if (wire::psn_before(flow.next_out, psn)) {
     return forward_.drop<StageId::classify>(frame, DropReason::out_of_turn, now);
@@ -95,14 +97,14 @@ void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, fr
 /// Drops what the old incarnation holds; then the hellos contribute to slot 0.
 void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::incarnation_flush, now);
-  const auto hellos = classifier_.begin(ring, now.ms());
+  const auto hellos = incarnations_.begin(ring, now.ms());
   drop_given_up_hellos(now);
   for (std::uint16_t child = 0; child < hellos.size(); ++child) {
     rings_[ring]->pins[child] =
         bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress, now.ms());
     recover_.begin({ring, child}, *hellos[child], now);
     passes<StageId::classify, StageId::aggregate>();
-    aggregate_.accept(*hellos[child], classifier_.hello_verdict({ring, child}), now);
+    aggregate_.accept(*hellos[child], incarnations_.hello_verdict({ring, child}), now);
   }
 }
 
@@ -122,11 +124,11 @@ void Classify::end_connections(std::uint16_t ring, frame::Instant now) {
 }
 
 void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
-  classifier_.update_ports(ring);
+  incarnations_.update_ports(ring);
   drop_given_up_hellos(now);
   for (std::uint16_t child = 0; child < rings_[ring]->pins.size(); ++child) {
     std::optional<l2::Pin>& pin = rings_[ring]->pins[child];
-    const auto port = classifier_.ports().port_of({ring, child});
+    const auto port = incarnations_.ports().port_of({ring, child});
     if (pin && port && pin->port != *port) {
       pin = bridge_.move(*pin, *port, now.ms());
     }
@@ -135,25 +137,25 @@ void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
 
 void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::ring_reset, now);
-  classifier_.reset(ring);
+  incarnations_.reset(ring);
   drop_given_up_hellos(now);
 }
 
 void Classify::drain_ring(std::uint16_t ring, frame::Instant now) {
-  classifier_.drain(ring, now.ms());
+  incarnations_.drain(ring, now.ms());
   drop_given_up_hellos(now);
 }
 
-conn::Classifier::RingState Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
+conn::RingConnections Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   aggregate_.settle(ring, now);
   end_connections(ring, now);
-  conn::Classifier::RingState state = classifier_.withdraw(ring);
+  conn::RingConnections state = incarnations_.withdraw(ring);
   drop_given_up_hellos(now);
   return state;
 }
 
 void Classify::drop_given_up_hellos(frame::Instant now) {
-  for (const conn::GivenUp& hello : classifier_.take_given_up()) {
+  for (const conn::GivenUp& hello : incarnations_.take_given_up()) {
     ++rings_[hello.ring]->counters.dropped[static_cast<std::size_t>(hello.reason)];
     forward_.drop<StageId::classify>(*hello.frame, hello.reason, now);
   }

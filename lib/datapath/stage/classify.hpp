@@ -2,6 +2,7 @@
 #pragma once
 
 #include "conn/classifier.hpp"
+#include "conn/incarnations.hpp"
 #include "l2/bridge.hpp"
 #include "stage/aggregate.hpp"
 #include "stage/flow_cache.hpp"
@@ -13,9 +14,9 @@ namespace weir::stage {
 /// a ring's incarnation when every child has said hello.
 class Classify {
  public:
-  Classify(conn::Classifier& classifier, RingStates& rings, l2::Bridge& bridge, FlowCache& entries,
-           Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers, Forward& forward,
-           frame::FrameCounters& counters);
+  Classify(conn::Classifier& classifier, conn::Incarnations& incarnations, RingStates& rings,
+           l2::Bridge& bridge, FlowCache& flow_cache, Aggregate& aggregate, Emit& emit,
+           Recover& recover, Timers& timers, Forward& forward, frame::FrameCounters& counters);
 
   /// Takes what Dispatch hands to the worker, or any frame that conn::Classifier::classify takes.
   void accept(frame::Frame& frame, frame::Instant now);
@@ -23,15 +24,15 @@ class Classify {
   /// Drops the frames that the ring holds and ends its connections.
   void reset_ring(std::uint16_t ring, frame::Instant now);
 
-  /// See conn::Classifier::drain.
+  /// See conn::Incarnations::drain.
   void drain_ring(std::uint16_t ring, frame::Instant now);
 
-  /// As conn::Classifier::update_ports. The hosts' MAC addresses are pinned to these ports too.
+  /// As conn::Incarnations::update_ports. The hosts' MAC addresses are pinned to these ports too.
   void update_ports(std::uint16_t ring, frame::Instant now);
 
   /// Ends the connections of a ring that leaves the set before the next packet. Its frames stay in
   /// its slots.
-  conn::Classifier::RingState withdraw_ring(std::uint16_t ring, frame::Instant now);
+  conn::RingConnections withdraw_ring(std::uint16_t ring, frame::Instant now);
 
  private:
   void forward(frame::Frame& frame, frame::Instant now);
@@ -42,6 +43,7 @@ class Classify {
   void drop_given_up_hellos(frame::Instant now);
 
   conn::Classifier& classifier_;
+  conn::Incarnations& incarnations_;
   RingStates& rings_;
   l2::Bridge& bridge_;
   FlowCache& flow_cache_;

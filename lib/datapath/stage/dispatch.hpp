@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/classifier.hpp"
+#include "conn/foreign_sessions.hpp"
 #include "conn/magic_rule.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/forward.hpp"

@@ -16,9 +16,9 @@ using Entry = slot::ReductionQueue::Entry;
 static_assert(op::all_collectives_have(&op::CollectiveRow::receives, op::Who::everybody),
               "the result goes to every child: its own packet is what carries it");
 
-Emit::Emit(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
+Emit::Emit(const ring::CurrentRings& current, conn::Incarnations& incarnations, RingStates& rings,
            slot::ReductionQueue& reductions, Schedule& schedule, Forward& forward)
-    : current_(current), classifier_(classifier), rings_(rings), reductions_(reductions),
+    : current_(current), incarnations_(incarnations), rings_(rings), reductions_(reductions),
       schedule_(schedule), forward_(forward) {}
 
 unsigned Emit::collect(frame::Instant now) {
@@ -73,10 +73,10 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   RingState& ring = *rings_[index];
   const auto frames = ring.slots.release(due.slot());
   ring.counters.results += frames.size();
-  const std::span<recovery::Flow> flows = classifier_.flows_of(index);
+  const std::span<recovery::Flow> flows = incarnations_.flows_of(index);
   schedule_.expect(index, now.ns + recovery::kTimerFloor);
   forward_.send_results(
-      frames, classifier_.ports().receiver_ports_of(index), now,
+      frames, incarnations_.ports().receiver_ports_of(index), now,
       [&](std::size_t child) {
         leave(*frames[child], ring, flows[child], ack_request, now);
         passes<StageId::emit, StageId::forward>();
@@ -152,7 +152,7 @@ void Emit::send_in_turn(frame::Frame& frame, frame::Departure departure, frame::
                         const frame::TraceRecord& record) {
   drain_connection_of(frame, now);
   passes<StageId::emit, StageId::forward>();
-  forward_.send(frame, departure, now, record, classifier_.ports().destination_of(frame.pair));
+  forward_.send(frame, departure, now, record, incarnations_.ports().destination_of(frame.pair));
 }
 
 void Emit::answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
@@ -160,7 +160,7 @@ void Emit::answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, 
   RingState& ring = *rings_[verdict.ring];
   ++ring.counters.cached_results;
   forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::repeated, verdict); });
-  slot::write_result(frame, ring.slots.result_of(slot), classifier_.session_of(verdict.ring));
+  slot::write_result(frame, ring.slots.result_of(slot), incarnations_.session_of(verdict.ring));
   send_in_turn(frame, frame::Departure::consumed, now,
                ring_record(frame::TraceEvent::cached_result, verdict));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/classifier.hpp"
+#include "conn/incarnations.hpp"
 #include "slot/reduction_queue.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
@@ -13,7 +13,7 @@ namespace weir::stage {
 /// connections in turn after them (protocol I7).
 class Emit {
  public:
-  Emit(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
+  Emit(const ring::CurrentRings& current, conn::Incarnations& incarnations, RingStates& rings,
        slot::ReductionQueue& reductions, Schedule& schedule, Forward& forward);
 
   /// Takes the reductions that are made and sends the results that are due. Returns the number of
@@ -48,7 +48,7 @@ class Emit {
   void drain_connection_of(const frame::Frame& frame, frame::Instant now);
 
   const ring::CurrentRings& current_;
-  conn::Classifier& classifier_;
+  conn::Incarnations& incarnations_;
   RingStates& rings_;
   slot::ReductionQueue& reductions_;
   Schedule& schedule_;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "conn/bucket_table.hpp"
-#include "conn/classifier.hpp"
+#include "conn/incarnations.hpp"
 #include "frame/frame.hpp"
 #include "l2/port_set.hpp"
 #include "ring/current_rings.hpp"

@@ -41,15 +41,16 @@ std::uint8_t syndrome_for(const Recover::Wait& wait) {
 
 } // namespace
 
-Recover::Recover(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
-                 Schedule& schedule, FairQueue& lines, Forward& forward)
-    : current_(current), classifier_(classifier), rings_(rings), schedule_(schedule), lines_(lines),
-      forward_(forward), turns_(rings.size()) {}
+Recover::Recover(const ring::CurrentRings& current, conn::Incarnations& incarnations,
+                 RingStates& rings, Schedule& schedule, FairQueue& lines, Forward& forward)
+    : current_(current), incarnations_(incarnations), rings_(rings), schedule_(schedule),
+      lines_(lines), forward_(forward), turns_(rings.size()) {}
 
 void Recover::begin(const RingChild& sender, const frame::Frame& hello, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
   const wire::InaHeader& ina = *wire::find_ina_header(hello);
-  ring.answers[sender.child] = recovery::AnswerTemplate(hello, classifier_.flow_of(sender).own_qp);
+  ring.answers[sender.child] =
+      recovery::AnswerTemplate(hello, incarnations_.flow_of(sender).own_qp);
   ring.results[sender.child] = ResultTemplate(hello, ina);
   ring.news_at_ns = now.ns;
 }
@@ -73,7 +74,7 @@ void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::In
   RingState& ring = *rings_[sender.ring];
   ring.answers[sender.child].reach_as(frame);
   ring.results[sender.child].reach_as(frame);
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   const bool was_hushed = now.ns < flow.hushed_until;
   flow.heard(frame.packet.psn, now.ns);
   if (was_hushed && now.ns >= flow.hushed_until) {
@@ -84,14 +85,14 @@ void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::In
 /// Moves e over all packets that have come.
 void Recover::advance(const RingChild& sender, std::uint32_t psn) {
   RingState& ring = *rings_[sender.ring];
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   const bool lacked = flow.lacks_packets();
   const std::uint32_t behind = wire::psn_add(psn, 1);
   if (wire::psn_before(flow.furthest_in, behind)) {
     flow.furthest_in = behind;
   }
   const auto has_come = [&](std::uint32_t wanted) {
-    const auto located = classifier_.history_of(sender).locate(wanted);
+    const auto located = incarnations_.history_of(sender).locate(wanted);
     return located.place == conn::MessageHistory::Place::inside &&
            ring.slots.has_come(located.record->first_slot + located.packet, located.record->message,
                                sender.child);
@@ -119,7 +120,7 @@ void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdi
   const std::uint32_t psn = frame.packet.psn;
   hear(sender, frame, now);
   const auto window = static_cast<std::int64_t>(rings_[verdict.ring]->slots.slots());
-  const std::int32_t ahead = wire::psn_distance(classifier_.flow_of(sender).next_in, psn);
+  const std::int32_t ahead = wire::psn_distance(incarnations_.flow_of(sender).next_in, psn);
   if (ahead >= 0 && ahead < window) {
     advance(sender, psn); // its sender has come so far
   }
@@ -129,7 +130,7 @@ void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdi
 
 /// Asks for what is missing below the PSN (R2).
 void Recover::note_gap(const RingChild& sender, std::uint32_t psn, frame::Instant now) {
-  if (wire::psn_before(classifier_.flow_of(sender).next_in, psn)) {
+  if (wire::psn_before(incarnations_.flow_of(sender).next_in, psn)) {
     ask(sender, now);
   }
 }
@@ -139,7 +140,7 @@ void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::
     return drop(frame, verdict.ring, DropReason::bad_icrc, now);
   }
   const RingChild sender{verdict.ring, verdict.child};
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   hear(sender, frame, now);
   ++flow.counters.swallowed;
   if (wire::psn_before(frame.packet.psn, flow.unacknowledged)) {
@@ -161,7 +162,7 @@ bool Recover::is_answered_already(const Flow& flow, frame::Instant now) {
 /// Once in a pass. When patience is over, the receiver has to say it itself: it is sent its last
 /// result again.
 void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   if (flow.pass != Flow::Pass::nothing) {
     return;
   }
@@ -171,7 +172,7 @@ void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
 }
 
 void Recover::answer(const RingChild& sender, frame::Instant now) {
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   if (flow.is_answered_soon()) {
     return;
   }
@@ -201,7 +202,7 @@ std::uint64_t Recover::may_ask_at(const Flow& flow) {
 }
 
 void Recover::ask(const RingChild& sender, frame::Instant now) {
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   if (now.ns < flow.hushed_until || now.ns < may_ask_at(flow) || !may_speak(sender, now)) {
     return;
   }
@@ -228,7 +229,7 @@ bool Recover::is_patient(std::uint16_t ring, frame::Instant now) const {
 }
 
 bool Recover::may_speak(const RingChild& sender, frame::Instant now) const {
-  return is_patient(sender.ring, now) && classifier_.may_answer(sender);
+  return is_patient(sender.ring, now) && incarnations_.may_answer(sender);
 }
 
 /// nullptr when there is no room.
@@ -243,7 +244,7 @@ frame::Frame* Recover::compose(const recovery::AnswerTemplate& answers, std::uin
 
 frame::Frame* Recover::compose(const RingChild& sender, std::uint8_t syndrome) {
   return compose(rings_[sender.ring]->answers[sender.child], syndrome,
-                 classifier_.flow_of(sender).unacknowledged);
+                 incarnations_.flow_of(sender).unacknowledged);
 }
 
 bool Recover::say(const RingChild& sender, std::uint8_t syndrome, frame::Instant now) {
@@ -258,7 +259,7 @@ bool Recover::say(const RingChild& sender, std::uint8_t syndrome, frame::Instant
 void Recover::send_answer(frame::Frame& frame, const RingChild& sender, std::uint8_t syndrome,
                           frame::Instant now) {
   send_own(frame, now, {.ring = sender.ring, .child = sender.child, .event = event_of(syndrome)},
-           classifier_.ports().port_of(sender));
+           incarnations_.ports().port_of(sender));
 }
 
 void Recover::send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,
@@ -268,7 +269,7 @@ void Recover::send_own(frame::Frame& frame, frame::Instant now, const frame::Tra
 }
 
 void Recover::resend(const RingChild& sender, frame::Instant now) {
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   flow.is_timing = false; // Karn: an acknowledgement may be for either copy
   flow.progress_at = now.ns;
   flow.is_answer_due = false;
@@ -314,7 +315,7 @@ unsigned Recover::take_turn(std::uint16_t ring, frame::Instant now) {
   const RingChild sender{ring, children.pop()};
   const unsigned tried = resend_from_next(sender, std::min(kResendsPerTurn, allowed_), now);
   allowed_ -= std::max(tried, 1U); // a turn in vain takes its time too
-  if (classifier_.flow_of(sender).is_resending) {
+  if (incarnations_.flow_of(sender).is_resending) {
     children.push(sender.child);
   }
   return tried;
@@ -322,7 +323,7 @@ unsigned Recover::take_turn(std::uint16_t ring, frame::Instant now) {
 
 /// Sends `most` results again at most, and fewer where others wait for the worker.
 unsigned Recover::resend_from_next(const RingChild& sender, unsigned most, frame::Instant now) {
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   const std::uint16_t ring_group = current_->ring_group_of(sender.ring);
   const std::uint32_t from = wire::psn_before(flow.resend_next, flow.unacknowledged)
                                  ? flow.unacknowledged
@@ -332,7 +333,8 @@ unsigned Recover::resend_from_next(const RingChild& sender, unsigned most, frame
     return 0; // its receiver has no buffer
   }
   flow.is_resending = false;
-  classifier_.history_of(sender).for_each_known_from(from, [&](const conn::MessageRecord& record) {
+  conn::MessageHistory& history = incarnations_.history_of(sender);
+  history.for_each_known_from(from, [&](const conn::MessageRecord& record) {
     const std::int32_t begun = std::max(wire::psn_distance(record.first_psn, from), 0);
     for (auto packet = static_cast<std::uint32_t>(begun); packet < record.packets; ++packet) {
       const std::uint32_t psn = wire::psn_add(record.first_psn, packet);
@@ -357,13 +359,13 @@ unsigned Recover::resend_from_next(const RingChild& sender, unsigned most, frame
 }
 
 void Recover::resend_late(const RingChild& sender, frame::Instant now) {
-  classifier_.flow_of(sender).resends_late();
+  incarnations_.flow_of(sender).resends_late();
   resend(sender, now);
 }
 
 /// The result that left last, from which the receiver's acknowledgement tells everything.
 bool Recover::send_last_again(const RingChild& sender, frame::Instant now) {
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   renew_allowance(now);
   if (now.ns < flow.kept_alive_at + flow.answer_pause() || allowed_ == 0 ||
       !lines_.may_send_again(current_->ring_group_of(sender.ring), now)) {
@@ -372,7 +374,7 @@ bool Recover::send_last_again(const RingChild& sender, frame::Instant now) {
   --allowed_;
   flow.kept_alive_at = now.ns;
   const std::uint32_t last = wire::psn_add(flow.next_out, -1);
-  const auto located = classifier_.history_of(sender).locate(last);
+  const auto located = incarnations_.history_of(sender).locate(last);
   return located.place == conn::MessageHistory::Place::inside &&
          send_again(sender, *located.record, located.packet, now);
 }
@@ -393,7 +395,7 @@ bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& rec
   if (frame == nullptr) {
     return false;
   }
-  const bool is_last = wire::psn_add(psn, 1) == classifier_.flow_of(sender).next_out;
+  const bool is_last = wire::psn_add(psn, 1) == incarnations_.flow_of(sender).next_out;
   headers.write(*frame,
                 {.headers = record.headers,
                  .shape = record.shape,
@@ -401,7 +403,7 @@ bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& rec
                  .packets = record.packets,
                  .k = packet,
                  .psn = psn,
-                 .session = classifier_.session_of(sender.ring),
+                 .session = incarnations_.session_of(sender.ring),
                  .data = result.data,
                  .data_crc = result.crc},
                 is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no);
@@ -412,13 +414,13 @@ bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& rec
             .ring = sender.ring,
             .child = sender.child,
             .event = frame::TraceEvent::resent},
-           classifier_.ports().receiver_port_of(sender));
+           incarnations_.ports().receiver_port_of(sender));
   return true;
 }
 
 void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
   const wire::Aeth* aeth = recovery::find_aeth(frame);
-  const auto sender = aeth == nullptr ? std::nullopt : classifier_.sender_acknowledged_by(frame);
+  const auto sender = aeth == nullptr ? std::nullopt : incarnations_.sender_acknowledged_by(frame);
   if (!sender || !wire::icrc_is_valid(frame)) {
     return send_on(frame, now);
   }
@@ -438,7 +440,7 @@ void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
 /// Moves a, and the template with it. False when `next` is not in a … s.
 bool Recover::take_acknowledgement(const frame::Frame& frame, const RingChild& sender,
                                    const wire::Aeth& aeth, std::uint32_t next, frame::Instant now) {
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   if (wire::psn_before(next, flow.unacknowledged) || wire::psn_before(flow.next_out, next)) {
     return false;
   }
@@ -464,7 +466,7 @@ void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wi
                           frame::Instant now) {
   if (take_acknowledgement(frame, sender, aeth, frame.packet.psn, now)) {
     const auto wait = wire::rnr_wait(wire::value_of(aeth.syndrome));
-    classifier_.flow_of(sender).hold(now.ns, static_cast<std::uint64_t>(wait.count()));
+    incarnations_.flow_of(sender).hold(now.ns, static_cast<std::uint64_t>(wait.count()));
   }
   send_on(frame, now);
 }
@@ -476,7 +478,7 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
     return send_on(frame, now);
   }
   const std::uint32_t wanted = frame.packet.psn;
-  Flow& flow = classifier_.flow_of(sender);
+  Flow& flow = incarnations_.flow_of(sender);
   const std::uint32_t acknowledged = flow.unacknowledged;
   const bool is_new = take_acknowledgement(frame, sender, aeth, wanted, now);
   const bool is_old = wire::psn_before(wanted, acknowledged);
@@ -498,7 +500,7 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
 void Recover::keep_alive(const RingChild& sender, const Wait& wait, frame::Instant now) {
   const std::uint8_t syndrome = syndrome_for(wait);
   if (frame::Frame* frame = compose(sender, syndrome)) {
-    Flow& flow = classifier_.flow_of(sender);
+    Flow& flow = incarnations_.flow_of(sender);
     flow.kept_alive_at = now.ns;
     ++flow.counters.kept_alive;
     send_answer(*frame, sender, syndrome, now);
@@ -511,7 +513,7 @@ void Recover::keep_alive(const RingChild& sender, const conn::WaitingHello& hell
   const frame::Frame& waiting = *hello.frame;
   const recovery::AnswerTemplate answers(waiting, wire::find_ina_header(waiting)->qp.get());
   if (frame::Frame* frame = compose(answers, syndrome, waiting.packet.psn)) {
-    ++classifier_.flow_of(sender).counters.hellos_kept_alive;
+    ++incarnations_.flow_of(sender).counters.hellos_kept_alive;
     send_own(*frame, now, {.ring = sender.ring, .child = sender.child, .event = event_of(syndrome)},
              waiting.ingress);
   }
@@ -520,7 +522,7 @@ void Recover::keep_alive(const RingChild& sender, const conn::WaitingHello& hell
 void Recover::send_on(frame::Frame& frame, frame::Instant now) {
   passes<StageId::recover, StageId::forward>();
   forward_.send(frame, frame::Departure::forwarded, now, {.event = frame::TraceEvent::forwarded},
-                classifier_.ports().destination_of(frame.pair));
+                incarnations_.ports().destination_of(frame.pair));
 }
 
 void Recover::drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now) {

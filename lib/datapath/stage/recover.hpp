@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conn/classifier.hpp"
+#include "conn/incarnations.hpp"
 #include "stage/fair_queue.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
@@ -18,7 +18,7 @@ class Recover {
   using Flow = recovery::Flow;
 
  public:
-  Recover(const ring::CurrentRings& current, conn::Classifier& classifier, RingStates& rings,
+  Recover(const ring::CurrentRings& current, conn::Incarnations& incarnations, RingStates& rings,
           Schedule& schedule, FairQueue& lines, Forward& forward);
 
   /// There are rings with larger indices.
@@ -139,7 +139,7 @@ class Recover {
   void drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now);
 
   const ring::CurrentRings& current_;
-  conn::Classifier& classifier_;
+  conn::Incarnations& incarnations_;
   RingStates& rings_;
   Schedule& schedule_;
   FairQueue& lines_;

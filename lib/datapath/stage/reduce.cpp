@@ -7,9 +7,9 @@
 namespace weir::stage {
 
 Reduce::Reduce(const ring::CurrentRings& current, op::CpuLevel level,
-               slot::ReductionHelpers* helpers, const conn::Classifier& classifier,
+               slot::ReductionHelpers* helpers, const conn::Incarnations& incarnations,
                RingStates& rings, slot::ReductionQueue& reductions, Emit& emit)
-    : current_(current), operators_(level), helpers_(helpers), classifier_(classifier),
+    : current_(current), operators_(level), helpers_(helpers), incarnations_(incarnations),
       rings_(rings), reductions_(reductions), emit_(emit) {}
 
 /// What the message's collective makes of the children's data.
@@ -40,7 +40,7 @@ void Reduce::accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Ins
   entry.reduction.offer({.frames = slots.frames_of(slot),
                          .result = slots.result_room(slot),
                          .fold = fold_of(verdict.ring, verdict.record->shape),
-                         .session = classifier_.session_of(verdict.ring)});
+                         .session = incarnations_.session_of(verdict.ring)});
   if (helpers_ == nullptr || !helpers_->ask(entry.reduction)) {
     entry.reduction.make();
   }

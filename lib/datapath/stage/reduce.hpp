@@ -11,8 +11,8 @@ class Reduce {
  public:
   /// `helpers` may be nullptr: then every reduction is made here.
   Reduce(const ring::CurrentRings& current, op::CpuLevel level, slot::ReductionHelpers* helpers,
-         const conn::Classifier& classifier, RingStates& rings, slot::ReductionQueue& reductions,
-         Emit& emit);
+         const conn::Incarnations& incarnations, RingStates& rings,
+         slot::ReductionQueue& reductions, Emit& emit);
 
   /// The slot is that of `verdict`'s packet, with every child's frame in it.
   void accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Instant now);
@@ -23,7 +23,7 @@ class Reduce {
   const ring::CurrentRings& current_;
   op::Operators operators_;
   slot::ReductionHelpers* helpers_;
-  const conn::Classifier& classifier_;
+  const conn::Incarnations& incarnations_;
   RingStates& rings_;
   slot::ReductionQueue& reductions_;
   Emit& emit_;

@@ -11,11 +11,11 @@ namespace {
 constexpr std::uint64_t kAnswerTimeNs = 1'000'000'000;
 
 std::uint64_t last_heard(const Worker& worker, std::uint16_t ring) {
-  const conn::Classifier& classifier = worker.classifier();
-  std::uint64_t last =
-      std::max(worker.state_of(ring).heard_at_ns, classifier.last_request(ring) * frame::kNsPerMs);
+  const conn::Incarnations& incarnations = worker.incarnations();
+  std::uint64_t last = std::max(worker.state_of(ring).heard_at_ns,
+                                incarnations.last_request(ring) * frame::kNsPerMs);
   for (std::uint16_t child = 0; child < worker.slots_of(ring).children(); ++child) {
-    last = std::max(last, classifier.flow_of({ring, child}).heard_at);
+    last = std::max(last, incarnations.flow_of({ring, child}).heard_at);
   }
   return last;
 }
@@ -32,15 +32,15 @@ bool is_acknowledgement_due(const recovery::Flow& flow, std::uint64_t silent_ns)
 
 RingLife life_of(const Worker& worker, std::uint16_t ring, const ring::RingSpec& spec,
                  frame::Instant now) {
-  const conn::Classifier& classifier = worker.classifier();
+  const conn::Incarnations& incarnations = worker.incarnations();
   const RingState& state = worker.state_of(ring);
   RingLife life{.heard_ns = last_heard(worker, ring),
-                .has_incarnation = classifier.incarnation_of(ring).has_value(),
+                .has_incarnation = incarnations.incarnation_of(ring).has_value(),
                 .is_patient = frame::elapsed_ns(state.news_at_ns, now.ns) <=
                               spec.patience_ms * frame::kNsPerMs,
-                .held = state.slots.held() + classifier.waiting_hellos_of(ring).size(),
+                .held = state.slots.held() + incarnations.waiting_hellos_of(ring).size(),
                 .filling = state.slots.filling()};
-  if (const auto& since = classifier.draining_since(ring)) {
+  if (const auto& since = incarnations.draining_since(ring)) {
     life.draining_since_ns = *since * frame::kNsPerMs;
   }
   const std::optional<Stall> stall = state.stall();
@@ -48,7 +48,7 @@ RingLife life_of(const Worker& worker, std::uint16_t ring, const ring::RingSpec&
     if (stall && !state.slots.has(stall->slot, child)) {
       life.waited_for.push_back(child);
     }
-    if (is_acknowledgement_due(classifier.flow_of({ring, child}),
+    if (is_acknowledgement_due(incarnations.flow_of({ring, child}),
                                frame::elapsed_ns(life.heard_ns, now.ns))) {
       life.unacknowledged.push_back(child);
     }

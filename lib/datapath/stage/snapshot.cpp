@@ -22,9 +22,9 @@ LinkLosses losses_of(const RingSnapshot& ring, std::size_t child) {
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now) {
   const slot::SlotTable& slots = worker.slots_of(ring);
-  const conn::Classifier& classifier = worker.classifier();
+  const conn::Incarnations& incarnations = worker.incarnations();
   RingSnapshot snapshot{.ring = ring,
-                        .incarnation = classifier.incarnation_of(ring),
+                        .incarnation = incarnations.incarnation_of(ring),
                         .counters = worker.counters_of(ring),
                         .held = slots.held(),
                         .filling = slots.filling(),
@@ -32,12 +32,12 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
                         .children = {},
                         .line = snapshot_line(worker.queue().lines(), worker.ring_group_of(ring))};
   for (std::uint16_t child = 0; child < slots.children(); ++child) {
-    snapshot.children.push_back(classifier.status_of(ring, child));
+    snapshot.children.push_back(incarnations.status_of(ring, child));
     if (snapshot.incarnation && !worker.state_of(ring).pins[child]) {
       snapshot.unpinned.push_back(child);
     }
   }
-  if (const auto& since = classifier.draining_since(ring)) {
+  if (const auto& since = incarnations.draining_since(ring)) {
     snapshot.draining_ms = now.ms() - *since;
   }
   if (const auto stall = worker.state_of(ring).stall()) {
@@ -53,10 +53,11 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
 }
 
 std::vector<SenderSnapshot> snapshot_senders(const Worker& worker, std::uint16_t ring) {
-  const conn::Classifier& classifier = worker.classifier();
+  const conn::Incarnations& incarnations = worker.incarnations();
   std::vector<SenderSnapshot> senders(worker.slots_of(ring).children());
   for (std::uint16_t child = 0; child < senders.size(); ++child) {
-    senders[child] = {child, classifier.status_of(ring, child), classifier.flow_of({ring, child})};
+    senders[child] = {child, incarnations.status_of(ring, child),
+                      incarnations.flow_of({ring, child})};
   }
   return senders;
 }
@@ -103,7 +104,7 @@ std::optional<std::uint32_t> ring_id_of(const conn::Connection& connection,
 
 void snapshot_connections(const Worker& worker, const ring::RingSet& set, conn::PlaceRange range,
                           frame::Instant now, std::vector<ConnectionSnapshot>& snapshot) {
-  worker.classifier().connections().for_each(range, [&](const conn::Connection& connection) {
+  worker.incarnations().connections().for_each(range, [&](const conn::Connection& connection) {
     snapshot.push_back({connection, ring_id_of(connection, set), now.ms() - connection.last_seen});
   });
 }

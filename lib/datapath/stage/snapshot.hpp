@@ -3,7 +3,7 @@
 
 /// Copies of the stages' state for reports: made on the lcore that owns the state, read anywhere.
 
-#include "conn/classifier.hpp"
+#include "conn/incarnations.hpp"
 #include "frame/counters.hpp"
 #include "slot/slot_table.hpp"
 #include "stage/worker.hpp"

@@ -15,9 +15,9 @@ constexpr std::uint64_t kNever = Schedule::kNever;
 
 } // namespace
 
-Timers::Timers(const ring::CurrentRings& current, conn::Classifier& classifier,
+Timers::Timers(const ring::CurrentRings& current, conn::Incarnations& incarnations,
                const RingStates& rings, Schedule& schedule, Recover& recover)
-    : current_(current), classifier_(classifier), rings_(rings), schedule_(schedule),
+    : current_(current), incarnations_(incarnations), rings_(rings), schedule_(schedule),
       recover_(recover) {}
 
 void Timers::poll(frame::Instant now) {
@@ -42,7 +42,7 @@ std::uint64_t Timers::poll_ring(std::uint16_t ring, frame::Instant now) {
 
 std::uint64_t Timers::poll_hellos(std::uint16_t index, frame::Instant now) {
   const ring::RingSpec& spec = current_->rings()[index].spec();
-  conn::WaitingHellos& hellos = classifier_.waiting_hellos_of(index);
+  conn::WaitingHellos& hellos = incarnations_.waiting_hellos_of(index);
   if (hellos.size() == 0 || spec.keep_alive == ring::KeepAlive::off) {
     return kNever;
   }
@@ -60,7 +60,7 @@ std::uint64_t Timers::poll_hellos(std::uint16_t index, frame::Instant now) {
       const std::uint64_t interval = recovery::keep_alive_interval(ack_timeout);
       if (now.ns >= hello.kept_alive_ns + interval) {
         hello.kept_alive_ns = now.ns;
-        if (classifier_.is_sole_claim(hello.claim)) {
+        if (incarnations_.is_sole_claim(hello.claim)) {
           recover_.keep_alive({index, child}, hello, {spec.keep_alive, waited}, now);
         }
       }
@@ -71,7 +71,7 @@ std::uint64_t Timers::poll_hellos(std::uint16_t index, frame::Instant now) {
 }
 
 std::uint64_t Timers::poll_children(std::uint16_t index, frame::Instant now) {
-  if (!classifier_.incarnation_of(index) || !recover_.is_patient(index, now)) {
+  if (!incarnations_.incarnation_of(index) || !recover_.is_patient(index, now)) {
     return kNever;
   }
   const std::optional<Stall> stall = rings_[index]->stall();
@@ -83,7 +83,7 @@ std::uint64_t Timers::poll_children(std::uint16_t index, frame::Instant now) {
   };
   for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
     const RingChild sender{index, child};
-    const recovery::Flow& flow = classifier_.flow_of(sender);
+    const recovery::Flow& flow = incarnations_.flow_of(sender);
     if (!flow.is_live || flow.own_qp == 0) {
       continue;
     }
@@ -104,7 +104,7 @@ std::uint64_t Timers::poll_children(std::uint16_t index, frame::Instant now) {
 std::uint64_t Timers::longest_timer(std::uint16_t index) const {
   std::uint64_t longest = 0;
   for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
-    const recovery::Flow& flow = classifier_.flow_of({index, child});
+    const recovery::Flow& flow = incarnations_.flow_of({index, child});
     longest = std::max(longest, flow.is_measured() ? flow.timer() : 0);
   }
   return longest == 0 ? recovery::kFirstTimer : longest;
@@ -113,7 +113,7 @@ std::uint64_t Timers::longest_timer(std::uint16_t index) const {
 /// The child's packet is all that the oldest slot waits for, or one of few (R5).
 std::uint64_t Timers::ask_late(const RingChild& sender, const Stall& stall, std::uint64_t timer,
                                frame::Instant now) {
-  const recovery::Flow& flow = classifier_.flow_of(sender);
+  const recovery::Flow& flow = incarnations_.flow_of(sender);
   const auto due = [&] {
     return std::max({stall.since_ns + timer, flow.heard_at + timer, flow.hushed_until,
                      Recover::may_ask_at(flow)});
@@ -125,7 +125,7 @@ std::uint64_t Timers::ask_late(const RingChild& sender, const Stall& stall, std:
 }
 
 std::uint64_t Timers::resend_overdue(const RingChild& sender, frame::Instant now) {
-  const recovery::Flow& flow = classifier_.flow_of(sender);
+  const recovery::Flow& flow = incarnations_.flow_of(sender);
   const auto due = [&] {
     return flow.resends == recovery::kMostResends || flow.is_resending
                ? kNever
@@ -139,7 +139,7 @@ std::uint64_t Timers::resend_overdue(const RingChild& sender, frame::Instant now
 
 /// Somebody has wanted results again too soon (R3, R4).
 std::uint64_t Timers::answer_later(const RingChild& sender, frame::Instant now) {
-  const recovery::Flow& flow = classifier_.flow_of(sender);
+  const recovery::Flow& flow = incarnations_.flow_of(sender);
   const auto due = [&] {
     return flow.is_answer_due ? std::max(flow.may_answer_at(), flow.held_until) : kNever;
   };
@@ -151,7 +151,7 @@ std::uint64_t Timers::answer_later(const RingChild& sender, frame::Instant now) 
 
 std::uint64_t Timers::keep_alive(const RingChild& sender, const Stall& stall, frame::Instant now) {
   const ring::KeepAlive mode = current_->rings()[sender.ring].spec().keep_alive;
-  const recovery::Flow& flow = classifier_.flow_of(sender);
+  const recovery::Flow& flow = incarnations_.flow_of(sender);
   if (mode == ring::KeepAlive::off || flow.ack_timeout == 0) {
     return kNever;
   }

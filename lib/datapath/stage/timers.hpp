@@ -9,8 +9,8 @@ namespace weir::stage {
 /// acknowledges, and keeps the senders alive that wait for a slow rank (docs/protocol.md §9, §10).
 class Timers {
  public:
-  Timers(const ring::CurrentRings& current, conn::Classifier& classifier, const RingStates& rings,
-         Schedule& schedule, Recover& recover);
+  Timers(const ring::CurrentRings& current, conn::Incarnations& incarnations,
+         const RingStates& rings, Schedule& schedule, Recover& recover);
 
   /// Acts on the rings whose time has come.
   void poll(frame::Instant now);
@@ -30,7 +30,7 @@ class Timers {
   std::uint64_t keep_alive(const ring::RingChild& sender, const Stall& stall, frame::Instant now);
 
   const ring::CurrentRings& current_;
-  conn::Classifier& classifier_;
+  conn::Incarnations& incarnations_;
   const RingStates& rings_;
   Schedule& schedule_;
   Recover& recover_;

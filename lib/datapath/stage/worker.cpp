@@ -25,21 +25,21 @@ Worker::Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rin
                frame::FrameCounters& counters)
     : current_(current), owned_(std::move(rings)),
       rings_(states_of(*current, owned_, settings.classifier.spare_rings, settings.memory)),
-      schedule_(current->rings().size()),
-      classifier_(current, owned_, settings.classifier,
+      schedule_(current->rings().size()), incarnations_(current, owned_, settings.classifier),
+      classifier_(current, incarnations_, settings.classifier,
                   [this](const ring::RingChild& sender) {
                     return rings_[sender.ring]->slots.holds(sender.child);
                   }),
       lines_(settings.queue_room),
-      recover_(current, classifier_, rings_, schedule_, lines_, forward),
-      timers_(current, classifier_, rings_, schedule_, recover_),
-      emit_(current, classifier_, rings_, reductions_, schedule_, forward),
-      reduce_(current, settings.level, settings.helpers, classifier_, rings_, reductions_, emit_),
+      recover_(current, incarnations_, rings_, schedule_, lines_, forward),
+      timers_(current, incarnations_, rings_, schedule_, recover_),
+      emit_(current, incarnations_, rings_, reductions_, schedule_, forward),
+      reduce_(current, settings.level, settings.helpers, incarnations_, rings_, reductions_, emit_),
       aggregate_(rings_, reduce_, emit_, recover_, forward),
-      flow_cache_(current, conn::Classifier::children_of(*current, owned_, settings.classifier),
+      flow_cache_(current, conn::Incarnations::children_of(*current, owned_, settings.classifier),
                   settings.classifier.hash_key),
-      classify_(classifier_, rings_, bridge, flow_cache_, aggregate_, emit_, recover_, timers_,
-                forward, counters),
+      classify_(classifier_, incarnations_, rings_, bridge, flow_cache_, aggregate_, emit_,
+                recover_, timers_, forward, counters),
       queue_(lines_, current, rings_, classify_, forward),
       cached_path_(flow_cache_, rings_, queue_, forward, bridge, aggregate_, counters) {
   follow_rings();
@@ -65,7 +65,7 @@ std::size_t Worker::ring_groups() const {
 }
 
 void Worker::adopt(std::uint16_t ring, WorkerRing room) {
-  classifier_.adopt(ring, std::move(room.connections));
+  incarnations_.adopt(ring, std::move(room.connections));
   rings_.resize(current_->rings().size());
   schedule_.resize(current_->rings().size());
   recover_.resize(current_->rings().size());
@@ -91,7 +91,7 @@ WorkerRing Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
 }
 
 std::uint64_t Worker::held() const {
-  std::uint64_t frames = classifier_.waiting_hellos();
+  std::uint64_t frames = incarnations_.waiting_hellos();
   for (const std::uint16_t ring : owned_) {
     frames += rings_[ring]->slots.held();
   }

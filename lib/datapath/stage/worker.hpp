@@ -17,11 +17,11 @@ struct WorkerRing {
   WorkerRing(const ring::Ring& ring, std::pmr::memory_resource* memory)
       : state(ring, memory), connections(ring) {}
 
-  WorkerRing(RingState&& state, conn::Classifier::RingState&& connections)
+  WorkerRing(RingState&& state, conn::RingConnections&& connections)
       : state(std::move(state)), connections(std::move(connections)) {}
 
   RingState state;
-  conn::Classifier::RingState connections;
+  conn::RingConnections connections;
 };
 
 /// The stages from queue to emit, for the rings that one worker owns. All state of these rings
@@ -66,20 +66,23 @@ class Worker {
   /// When poll_timers() is worth calling, in ns. Before that it does nothing.
   std::uint64_t next_timer() const { return schedule_.next(); }
 
-  /// Takes one ring more, which the current set has by now. As conn::Classifier::adopt.
+  /// Takes one ring more, which the current set has by now. As conn::Incarnations::adopt.
   void adopt(std::uint16_t ring, WorkerRing room);
 
   /// The current set says something else of this ring's patience, keep-alive or members' ports
   /// (ring::RingSet::with_changed).
   void change_ring(std::uint16_t ring, frame::Instant now);
 
-  /// As conn::Classifier::set_aging.
-  void set_aging(std::uint64_t milliseconds) { classifier_.set_aging(milliseconds); }
+  /// As conn::Incarnations::set_aging.
+  void set_aging(std::uint64_t milliseconds) {
+    incarnations_.set_aging(milliseconds);
+    classifier_.set_aging(milliseconds);
+  }
 
   /// As Classify::reset_ring.
   void reset_ring(std::uint16_t ring, frame::Instant now) { classify_.reset_ring(ring, now); }
 
-  /// As conn::Classifier::drain.
+  /// As conn::Incarnations::drain.
   void drain_ring(std::uint16_t ring, frame::Instant now) { classify_.drain_ring(ring, now); }
 
   /// Hands out the state of a ring that leaves the set before the next packet. Call drop_some()
@@ -103,7 +106,7 @@ class Worker {
 
   const slot::SlotTable& slots_of(std::uint16_t ring) const { return rings_[ring]->slots; }
 
-  const conn::Classifier& classifier() const { return classifier_; }
+  const conn::Incarnations& incarnations() const { return incarnations_; }
 
   /// Frames in slots, and waiting hellos.
   std::uint64_t held() const;
@@ -116,6 +119,7 @@ class Worker {
   std::vector<std::uint16_t> owned_;
   RingStates rings_;
   Schedule schedule_;
+  conn::Incarnations incarnations_;
   conn::Classifier classifier_;
   slot::ReductionQueue reductions_;
   FairQueue lines_;

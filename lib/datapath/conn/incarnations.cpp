@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "conn/incarnations.hpp"
+
+#include "frame/instant.hpp"
+#include "wire/icrc.hpp"
+#include "wire/psn.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace weir::conn {
+
+using frame::Frame;
+using wire::InaHeader;
+using wire::MessageShape;
+
+namespace {
+
+using Step = Verdict::Step;
+
+// By child: one live connection, those of waiting hellos, and the dead of some earlier
+// incarnations.
+constexpr std::uint32_t kEntriesPerChild = 16;
+constexpr std::uint64_t kUntoldAging = 3'600'000;
+
+/// Names a requester by the pair in its direction and by its own queue pair.
+std::uint64_t requester_key(std::uint16_t pair, std::uint32_t own_qp) {
+  return std::uint64_t{pair} << 24 | own_qp;
+}
+
+/// Milliseconds: 16 local ACK timeouts of 4.096 us x 2^x (IBTA §9.9).
+std::uint64_t sixteen_ack_timeouts(std::uint8_t exponent) {
+  if (exponent == 0) {
+    return kUntoldAging;
+  }
+  return 16 * recovery::ack_timeout_ns(exponent) / frame::kNsPerMs;
+}
+
+/// 0 when the hello tells none, or none that exists: numbers have 24 bits (IBTA §9.2).
+std::uint32_t queue_pair_told_by(const InaHeader& hello) {
+  constexpr std::uint32_t most = 0xffffff;
+  return hello.qp.get() <= most ? hello.qp.get() : 0;
+}
+
+/// The reason why two hellos disagree. Other fields of their shapes are fixed.
+std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape& b) {
+  if (a.operation != b.operation) {
+    return DropReason::disagree_operation;
+  }
+  return a.data_type == b.data_type ? std::nullopt : std::optional(DropReason::disagree_type);
+}
+
+} // namespace
+
+RingConnections::RingConnections(const ring::Ring& ring)
+    : hellos(ring.children()), beginning(ring.children()),
+      records(std::size_t{ring.children()} * ring.spec().depth()), admitted(ring.children()),
+      flows(ring.children()) {
+  const std::uint32_t depth = ring.spec().depth();
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const std::span own(records.data() + std::size_t{child} * depth, depth);
+    histories.emplace_back(own, ring.spec().packets_per_message());
+  }
+}
+
+std::uint32_t Incarnations::children_of(const ring::RingSet& set,
+                                        const std::vector<std::uint16_t>& rings,
+                                        const Settings& settings) {
+  return std::accumulate(rings.begin(), rings.end(), settings.spare_children,
+                         [&](std::uint32_t children, std::uint16_t ring) {
+                           return children + set.rings()[ring].children();
+                         });
+}
+
+ConnectionTable::Settings Incarnations::table_settings(const ring::RingSet& set,
+                                                       const std::vector<std::uint16_t>& rings,
+                                                       const Settings& settings) {
+  return {.ring_entries = kEntriesPerChild * children_of(set, rings, settings),
+          .plain_entries = settings.plain_entries,
+          .ports = settings.ports,
+          .aging = settings.aging,
+          .hash_key = settings.hash_key};
+}
+
+Incarnations::Incarnations(const ring::CurrentRings& current,
+                           const std::vector<std::uint16_t>& rings, const Settings& settings)
+    : current_(current), sessions_(settings.sessions), claims_(*settings.claims),
+      aging_(settings.aging), connections_(table_settings(*current, rings, settings)),
+      requesters_(decltype(requesters_)::kRoomy * children_of(*current, rings, settings),
+                  settings.hash_key),
+      ports_(current), spare_children_(settings.spare_children) {
+  rings_.reserve(current_->rings().size() + settings.spare_rings);
+  rings_.resize(current_->rings().size());
+  for (const std::uint16_t ring : rings) {
+    take(ring, RingConnections(current_->rings()[ring]));
+  }
+}
+
+void Incarnations::take(std::uint16_t ring, RingConnections connections) {
+  const std::size_t most_given_up = (connections.admitted.size() + 1) * WaitingHellos::kPerChild;
+  rings_.resize(current_->rings().size());
+  rings_[ring].emplace(std::move(connections));
+  given_up_.reserve(std::max(given_up_.capacity(), most_given_up));
+  handed_over_.reserve(given_up_.capacity());
+}
+
+void Incarnations::adopt(std::uint16_t ring, RingConnections connections) {
+  spare_children_ -= static_cast<std::uint32_t>(connections.admitted.size());
+  take(ring, std::move(connections));
+  ports_.adopt(ring);
+}
+
+Verdict Incarnations::greet(const Opening& opening, std::uint64_t now) {
+  RingConnections& ring = *rings_[opening.sender.ring];
+  if (const auto reason = why_not_taken(opening)) {
+    return refused(opening.sender, *reason);
+  }
+  if (const auto reason = why_not_waiting(ring, opening)) {
+    if (reason == DropReason::repeat_held) {
+      ring.greeted_at = now;
+      return dropped(*reason);
+    }
+    return refused(opening.sender, *reason);
+  }
+  return wait(ring, opening, now);
+}
+
+/// Why its run may not begin on this ring.
+std::optional<DropReason> Incarnations::why_not_taken(const Opening& opening) const {
+  const RingConnections& state = *rings_[opening.sender.ring];
+  const Incarnation incarnation = incarnation_named_by(opening.ina);
+  const std::uint32_t only_nonce = current_->rings()[opening.sender.ring].spec().nonce;
+  if (only_nonce != 0 && incarnation.nonce != only_nonce) {
+    return DropReason::wrong_nonce;
+  }
+  if (state.epoch && incarnation.epoch < *state.epoch) {
+    return DropReason::old_epoch;
+  }
+  if (state.retired.has(incarnation.nonce)) {
+    return DropReason::retired_nonce;
+  }
+  return state.draining_since ? std::optional(DropReason::ring_draining) : std::nullopt;
+}
+
+std::optional<DropReason> Incarnations::why_not_waiting(RingConnections& state,
+                                                        const Opening& opening) {
+  const Incarnation incarnation = incarnation_named_by(opening.ina);
+  if (const WaitingHello* known = state.hellos.find(opening.sender.child, incarnation)) {
+    const wire::Packet& packet = known->frame->packet;
+    const bool is_repeat = packet.destination_qp == opening.frame.packet.destination_qp &&
+                           packet.psn == opening.frame.packet.psn;
+    return is_repeat ? DropReason::repeat_held : DropReason::hello_conflict;
+  }
+  const WaitingHello* others = state.hellos.find(incarnation);
+  return others == nullptr
+             ? std::nullopt
+             : disagreement(MessageShape::of(header_of(*others->frame)), opening.shape);
+}
+
+Verdict Incarnations::wait(RingConnections& state, const Opening& opening, std::uint64_t now) {
+  Connection* connection = connections_.take_in(queue_pair_of(opening.frame), now);
+  if (connection == nullptr) {
+    return dropped(DropReason::connection_table_full);
+  }
+  connection->count_packet(now);
+  state.greeted_at = now;
+  ++connection->hellos;
+  WaitingHello& place = state.hellos.place_for(opening.sender.child, opening.frame.ingress);
+  if (place.frame != nullptr) {
+    give_up(opening.sender.ring, place, DropReason::hello_displaced);
+  }
+  const Incarnation incarnation = incarnation_named_by(opening.ina);
+  const std::uint64_t claim = claim_of(opening);
+  if (claim != 0) {
+    claims_.add(claim);
+  }
+  state.hellos.put(place, {.frame = &opening.frame,
+                           .connection = connection,
+                           .incarnation = incarnation,
+                           .claim = claim,
+                           .arrived_ns = now * frame::kNsPerMs,
+                           .kept_alive_ns = now * frame::kNsPerMs});
+  const bool is_complete = state.hellos.is_complete(incarnation);
+  if (is_complete) {
+    state.complete = incarnation;
+  }
+  return {.step = is_complete ? Step::begin : Step::wait,
+          .ring = opening.sender.ring,
+          .child = opening.sender.child};
+}
+
+/// The name of what a hello says about its queue pair; 0: it says nothing.
+std::uint64_t Incarnations::claim_of(const Opening& hello) const {
+  const std::uint32_t qp = queue_pair_told_by(hello.ina);
+  return qp == 0 ? 0 : claims_.name_of(hello.frame.source(), qp, hello.frame.ingress);
+}
+
+std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t now) {
+  RingConnections& state = *rings_[ring];
+  end_incarnation(ring);
+  state.incarnation = std::exchange(state.complete, std::nullopt);
+  state.epoch = state.incarnation->epoch;
+  state.session = sessions_.draw(state.session);
+  for (std::uint16_t child = 0; child < state.admitted.size(); ++child) {
+    const WaitingHello hello = state.hellos.take(*state.hellos.find(child, *state.incarnation));
+    admit(hello, {ring, child}, now);
+    state.beginning[child] = hello.frame;
+  }
+  give_up_all(ring, DropReason::hello_given_up);
+  return state.beginning;
+}
+
+Verdict Incarnations::hello_verdict(const ring::RingChild& sender) {
+  RingConnections& state = *rings_[sender.ring];
+  return {.step = Step::contribute,
+          .ring = sender.ring,
+          .child = sender.child,
+          .record = state.histories[sender.child].greeting(),
+          .flow = &state.flows[sender.child]};
+}
+
+void Incarnations::admit(const WaitingHello& hello, const ring::RingChild& sender,
+                         std::uint64_t now) {
+  RingConnections& state = *rings_[sender.ring];
+  Connection& connection = *hello.connection;
+  --connection.hellos;
+  // It belonged to another ring before.
+  if (connection.state == ConnectionState::live) {
+    leave_ring(connection);
+  }
+  const Frame& frame = *hello.frame;
+  connections_.forget_strangers(queue_pair_of(frame));
+  connection.state = ConnectionState::live;
+  connection.ring = sender.ring;
+  connection.child = sender.child;
+  connection.port = frame.ingress;
+  connection.ack_timeout = header_of(frame).ack_timeout;
+  connection.last_seen = now; // its hello may have waited for longer than the aging time
+  state.admitted[sender.child] = &connection;
+  state.histories[sender.child].begin(frame.packet.psn, MessageShape::of(header_of(frame)));
+  ports_.bind(sender, frame.ingress);
+  begin_flow(hello, sender, now);
+}
+
+/// The live connection has the waiting hello's claim from now on.
+void Incarnations::begin_flow(const WaitingHello& hello, const ring::RingChild& sender,
+                              std::uint64_t now) {
+  const Frame& frame = *hello.frame;
+  const InaHeader& ina = header_of(frame);
+  recovery::Flow& flow = flow_of(sender);
+  flow.begin(frame.packet.psn, queue_pair_told_by(ina), ina.ack_timeout, now * frame::kNsPerMs);
+  flow.claim = hello.claim;
+  if (hello.claim != 0) {
+    name_requester(sender);
+  }
+}
+
+/// Makes the sender the one that acknowledgements to its queue pair are for, unless another calls
+/// that queue pair its own already. The switch answers neither of the two then.
+void Incarnations::name_requester(const ring::RingChild& sender) {
+  const std::uint64_t key = requester_key(current_->pair_of(sender), flow_of(sender).own_qp);
+  Requester* requester = requesters_.find(key);
+  if (requester == nullptr) {
+    requester = requesters_.insert(key);
+    if (requester == nullptr) {
+      return;
+    }
+    requester->sender = sender;
+  }
+  ++requester->claimants;
+}
+
+void Incarnations::end_flow(const ring::RingChild& sender) {
+  recovery::Flow& flow = flow_of(sender);
+  flow.is_live = false;
+  if (flow.claim == 0) {
+    return;
+  }
+  claims_.remove(flow.claim);
+  const std::uint16_t pair = current_->pair_of(sender);
+  Requester* requester = requesters_.find(requester_key(pair, flow.own_qp));
+  if (requester == nullptr) {
+    return;
+  }
+  if (--requester->claimants == 0) {
+    return requesters_.erase(*requester);
+  }
+  for (const ring::RingChild& other : current_->senders(pair)) {
+    if (flow_of(other).is_live && flow_of(other).own_qp == flow.own_qp) {
+      requester->sender = other;
+    }
+  }
+}
+
+std::optional<ring::RingChild> Incarnations::sender_acknowledged_by(const Frame& answer) {
+  const std::uint16_t pair = current_->reverse_of(answer.pair);
+  const Requester* requester = requesters_.find(requester_key(pair, answer.packet.destination_qp));
+  return requester == nullptr ? std::nullopt : std::optional(requester->sender);
+}
+
+/// Whether the acknowledgements to the sender's queue pair are certainly for this connection.
+bool Incarnations::is_only_requester(const ring::RingChild& sender) const {
+  const Requester* requester =
+      requesters_.find(requester_key(current_->pair_of(sender), flow_of(sender).own_qp));
+  return requester != nullptr && requester->claimants == 1;
+}
+
+bool Incarnations::may_answer(const ring::RingChild& sender) const {
+  const RingConnections& state = *rings_[sender.ring];
+  const recovery::Flow& flow = state.flows[sender.child];
+  return flow.is_live && flow.claim != 0 &&
+         !state.histories[sender.child].is_below_floor(flow.unacknowledged) &&
+         claims_.is_sole(flow.claim) && is_only_requester(sender);
+}
+
+void Incarnations::end_incarnation(std::uint16_t ring) {
+  RingConnections& state = *rings_[ring];
+  if (!state.incarnation) {
+    return;
+  }
+  state.retired.add(state.incarnation->nonce);
+  state.incarnation.reset();
+  for (Connection* connection : state.admitted) {
+    if (connection != nullptr) {
+      leave_ring(*connection);
+    }
+  }
+  ports_.release(ring);
+}
+
+void Incarnations::leave_ring(Connection& connection) {
+  end_flow({connection.ring, connection.child});
+  rings_[connection.ring]->admitted[connection.child] = nullptr;
+  connection.state = ConnectionState::dead;
+  connection.aging = std::max(aging_, sixteen_ack_timeouts(connection.ack_timeout));
+}
+
+void Incarnations::forget_ring_of(Connection& dead) {
+  dead.state = ConnectionState::unclassified;
+  connections_.forget_unused(dead);
+}
+
+void Incarnations::update_ports(std::uint16_t ring) {
+  RingConnections& state = *rings_[ring];
+  ports_.update_configured(ring);
+  for (std::uint16_t child = 0; child < state.admitted.size(); ++child) {
+    const std::optional<std::uint16_t> port = ports_.port_of({ring, child});
+    if (Connection* connection = state.admitted[child]; connection != nullptr) {
+      connection->port = port.value_or(connection->port);
+      move_claim({ring, child}, connection->port);
+    }
+    for (WaitingHello& hello : state.hellos.of(child)) {
+      if (hello.frame != nullptr && port.value_or(hello.frame->ingress) != hello.frame->ingress) {
+        give_up(ring, hello, DropReason::wrong_port);
+      }
+    }
+  }
+}
+
+/// What the switch says to the sender leaves by this port from now on.
+void Incarnations::move_claim(const ring::RingChild& sender, std::uint16_t port) {
+  recovery::Flow& flow = flow_of(sender);
+  if (flow.claim == 0) {
+    return;
+  }
+  claims_.remove(flow.claim);
+  const wire::IpAddress& source = current_->source_of(current_->pair_of(sender));
+  flow.claim = claims_.name_of(source, flow.own_qp, port);
+  claims_.add(flow.claim);
+}
+
+bool Incarnations::speaks_by(const ring::RingChild& child, std::uint16_t port) const {
+  const auto came_by_it = [port](const WaitingHello& hello) {
+    return hello.frame != nullptr && hello.frame->ingress == port;
+  };
+  return ports_.port_of(child) == port ||
+         std::ranges::any_of(rings_[child.ring]->hellos.of(child.child), came_by_it);
+}
+
+void Incarnations::set_aging(std::uint64_t milliseconds) {
+  aging_ = milliseconds;
+  connections_.set_aging(milliseconds);
+}
+
+void Incarnations::reset(std::uint16_t ring) {
+  end_incarnation(ring);
+  rings_[ring]->epoch.reset();
+  give_up_all(ring, DropReason::ring_reset);
+}
+
+void Incarnations::drain(std::uint16_t ring, std::uint64_t now) {
+  RingConnections& state = *rings_[ring];
+  if (!state.draining_since) {
+    state.draining_since = now;
+    give_up_all(ring, DropReason::ring_draining);
+  }
+}
+
+std::uint64_t Incarnations::last_request(std::uint16_t ring) const {
+  const RingConnections& state = *rings_[ring];
+  std::uint64_t last = state.greeted_at;
+  for (const Connection* connection : state.admitted) {
+    last = std::max(last, connection == nullptr ? 0 : connection->last_seen);
+  }
+  return last;
+}
+
+RingConnections Incarnations::withdraw(std::uint16_t ring) {
+  end_incarnation(ring);
+  give_up_all(ring, DropReason::ring_withdrawn);
+  RingConnections state = std::move(*rings_[ring]);
+  rings_[ring].reset();
+  spare_children_ += static_cast<std::uint32_t>(state.admitted.size());
+  return state;
+}
+
+void Incarnations::give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason) {
+  const WaitingHello taken = rings_[ring]->hellos.take(hello);
+  given_up_.push_back({taken.frame, ring, reason});
+  if (taken.claim != 0) {
+    claims_.remove(taken.claim);
+  }
+  --taken.connection->hellos;
+  connections_.forget_unused(*taken.connection);
+}
+
+void Incarnations::give_up_all(std::uint16_t ring, DropReason reason) {
+  RingConnections& state = *rings_[ring];
+  for (std::uint16_t child = 0; state.hellos.size() != 0; ++child) {
+    for (WaitingHello& hello : state.hellos.of(child)) {
+      if (hello.frame != nullptr) {
+        give_up(ring, hello, reason);
+      }
+    }
+  }
+}
+
+void Incarnations::give_up_overtaken(const Frame& frame,
+                                     const std::optional<std::uint32_t>& epoch) {
+  if (!wire::icrc_is_valid(frame)) {
+    return;
+  }
+  for (const ring::RingChild& sender : current_->senders(frame.pair)) {
+    for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.child)) {
+      const bool is_overtaken = hello.frame != nullptr && hello.frame->ingress == frame.ingress &&
+                                hello.frame->packet.destination_qp == frame.packet.destination_qp &&
+                                wire::psn_before(hello.frame->packet.psn, frame.packet.psn) &&
+                                (!epoch || *epoch == hello.incarnation.epoch);
+      if (is_overtaken) {
+        give_up(sender.ring, hello, DropReason::hello_overtaken);
+      }
+    }
+  }
+}
+
+std::span<const GivenUp> Incarnations::take_given_up() {
+  handed_over_.clear();
+  std::swap(handed_over_, given_up_);
+  return handed_over_;
+}
+
+std::uint64_t Incarnations::waiting_hellos() const {
+  std::uint64_t hellos = 0;
+  for (const auto& state : rings_) {
+    hellos += state ? state->hellos.size() : 0;
+  }
+  return hellos;
+}
+
+ChildStatus Incarnations::status_of(std::uint16_t ring, std::uint16_t child) const {
+  const RingConnections& state = *rings_[ring];
+  ChildStatus status{.waiting_hellos = state.hellos.waiting_of(child),
+                     .recovery = state.flows[child].counters};
+  if (const Connection* connection = state.admitted[child]; connection != nullptr) {
+    status.connected = true;
+    status.qp = connection->qp;
+    status.newest_message = state.histories[child].newest();
+    status.packets = connection->packets;
+    status.last_seen = connection->last_seen;
+  }
+  return status;
+}
+
+} // namespace weir::conn

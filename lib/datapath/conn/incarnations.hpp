@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/connection_table.hpp"
+#include "conn/foreign_sessions.hpp"
+#include "conn/incarnation.hpp"
+#include "conn/message_history.hpp"
+#include "conn/opening.hpp"
+#include "conn/port_bindings.hpp"
+#include "conn/queue_pair_claims.hpp"
+#include "conn/verdict.hpp"
+#include "conn/waiting_hellos.hpp"
+#include "frame/frame.hpp"
+#include "recovery/flow.hpp"
+#include "ring/current_rings.hpp"
+#include "weir/reasons.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace weir::conn {
+
+/// One child's connection as a person would ask for it.
+struct ChildStatus {
+  bool connected = false;
+  std::uint32_t qp = 0;
+  std::uint64_t newest_message = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t last_seen = 0; // milliseconds; of a connected one
+  std::uint32_t waiting_hellos = 0;
+  recovery::FlowCounters recovery;
+};
+
+/// A waiting hello that will get no answer. The caller owns its frame again.
+struct GivenUp {
+  frame::Frame* frame;
+  std::uint16_t ring;
+  DropReason reason;
+};
+
+/// A connection of a ring's incarnation, and what belongs to it. Valid until the set of rings
+/// changes; the connection itself may end before.
+struct LiveConnection {
+  Connection* connection = nullptr;
+  MessageHistory* history = nullptr;
+  recovery::Flow* flow = nullptr;
+  const std::uint32_t* session = nullptr; // of the ring's incarnation
+};
+
+/// What is known of the connections of one ring and of their incarnation. It takes time to make and
+/// to free.
+class RingConnections {
+ public:
+  explicit RingConnections(const ring::Ring& ring);
+
+ private:
+  friend class Incarnations;
+
+  std::optional<Incarnation> incarnation;
+  std::uint32_t session = 0;
+  std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
+  RetiredNonces retired;
+  WaitingHellos hellos;
+  std::uint64_t greeted_at = 0;                // milliseconds: a hello that waits came, or again
+  std::optional<std::uint64_t> draining_since; // milliseconds; none: new incarnations may begin
+  std::optional<Incarnation> complete;         // its hellos are all there
+  std::vector<frame::Frame*> beginning;        // begin()'s answer, by child
+  std::vector<MessageRecord> records;          // H histories of 2N
+  std::vector<MessageHistory> histories;       // by child
+  std::vector<Connection*> admitted;           // by child; nullptr: none
+  std::vector<recovery::Flow> flows;           // by child
+};
+
+/// The lives of the incarnations of one worker's rings (docs/protocol.md §2a): their hellos wait,
+/// they begin with admitted connections, drain and end. Also the connection table and what belongs
+/// to each connection. All times are milliseconds of one clock.
+class Incarnations {
+ public:
+  struct Settings {
+    SessionSource sessions = SessionSource::counting_from(1);
+    std::uint32_t plain_entries = 0;  // room for queue pairs that are not the rings'
+    std::uint16_t ports = 0;          // among which that room is shared out
+    std::uint32_t spare_children = 0; // of rings that adopt() may bring
+    std::uint16_t spare_rings = 0;    // that adopt() may bring without moving the others' state
+    std::uint64_t aging = 600'000;    // milliseconds
+    HashKey hash_key;
+    // Shared by the whole switch; they outlive the worker.
+    ForeignSessions* foreign_sessions = nullptr;
+    QueuePairClaims* claims = nullptr;
+  };
+
+  /// `rings` are the indices of those that this worker owns; `current` outlives this object.
+  Incarnations(const ring::CurrentRings& current, const std::vector<std::uint16_t>& rings,
+               const Settings& settings);
+
+  /// Children of these rings, and of those that adopt() may bring.
+  static std::uint32_t children_of(const ring::RingSet& set,
+                                   const std::vector<std::uint16_t>& rings,
+                                   const Settings& settings);
+
+  // The life of an incarnation.
+
+  /// A hello, acceptable in itself, that names another incarnation than the one that runs. On
+  /// `wait` and `begin` its frame is kept. Call take_given_up() afterwards.
+  Verdict greet(const Opening& opening, std::uint64_t now);
+
+  /// After Step::begin: the old incarnation ends, the new one's connections are admitted, a session
+  /// is drawn. Returns its hellos by child, the caller's again, which are to contribute message 0
+  /// next (hello_verdict).
+  std::span<frame::Frame* const> begin(std::uint16_t ring, std::uint64_t now);
+
+  /// The contribution that a child's hello makes once its incarnation has begun.
+  Verdict hello_verdict(const ring::RingChild& sender);
+
+  /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
+  void reset(std::uint16_t ring);
+
+  /// Gives up waiting hellos, and refuses those that would begin a new incarnation from now on. The
+  /// running one goes on. Does nothing the second time.
+  void drain(std::uint16_t ring, std::uint64_t now);
+
+  /// The same as reset() for good, and hands the ring's state out. The ring leaves the set before
+  /// the next packet comes; its places for connections are free again.
+  RingConnections withdraw(std::uint16_t ring);
+
+  /// Takes one ring more, which the current set has by now and for which there is room.
+  void adopt(std::uint16_t ring, RingConnections connections);
+
+  /// For so many children of further rings there are places.
+  std::uint32_t spare_children() const { return spare_children_; }
+
+  /// The current set has other ports for this ring's members. Live connections go on, by these
+  /// ports; hellos that wait and came by another one are given up.
+  void update_ports(std::uint16_t ring);
+
+  /// For queue pairs without a ring that come, speak or die from now on.
+  void set_aging(std::uint64_t milliseconds);
+
+  std::uint64_t aging() const { return aging_; }
+
+  /// Gives up hellos that wait on the packet's connection at a lower PSN, and came by its port:
+  /// their sender has gone on. `epoch` is from the packet's INA header, if it has one.
+  void give_up_overtaken(const frame::Frame& frame, const std::optional<std::uint32_t>& epoch);
+
+  /// Hellos that were given up since the last call. Valid until the next packet.
+  std::span<const GivenUp> take_given_up();
+
+  bool has_given_up() const { return !given_up_.empty(); }
+
+  // What is known of a ring. `ring` is one of this worker's, and not withdrawn.
+
+  /// Whether it is.
+  bool has(std::uint16_t ring) const { return rings_[ring].has_value(); }
+
+  const std::optional<Incarnation>& incarnation_of(std::uint16_t ring) const {
+    return rings_[ring]->incarnation;
+  }
+
+  std::uint32_t session_of(std::uint16_t ring) const { return rings_[ring]->session; }
+
+  /// Since when the ring drains, in milliseconds; none: it does not.
+  const std::optional<std::uint64_t>& draining_since(std::uint16_t ring) const {
+    return rings_[ring]->draining_since;
+  }
+
+  /// When a packet last came on a connection of the ring's incarnation, or a hello that waits, in
+  /// milliseconds. Refused hellos do not count.
+  std::uint64_t last_request(std::uint16_t ring) const;
+
+  WaitingHellos& waiting_hellos_of(std::uint16_t ring) { return rings_[ring]->hellos; }
+
+  const WaitingHellos& waiting_hellos_of(std::uint16_t ring) const { return rings_[ring]->hellos; }
+
+  /// Waiting hellos of all rings; each holds a frame.
+  std::uint64_t waiting_hellos() const;
+
+  // What is known of a connection of a ring.
+
+  /// Of a sender whose packet has just been called a contribution.
+  LiveConnection live_connection_of(const ring::RingChild& sender) {
+    RingConnections& ring = *rings_[sender.ring];
+    return {ring.admitted[sender.child], &ring.histories[sender.child], &ring.flows[sender.child],
+            &ring.session};
+  }
+
+  recovery::Flow& flow_of(const ring::RingChild& sender) {
+    return rings_[sender.ring]->flows[sender.child];
+  }
+
+  const recovery::Flow& flow_of(const ring::RingChild& sender) const {
+    return rings_[sender.ring]->flows[sender.child];
+  }
+
+  /// By child.
+  std::span<recovery::Flow> flows_of(std::uint16_t ring) { return rings_[ring]->flows; }
+
+  MessageHistory& history_of(const ring::RingChild& sender) {
+    return rings_[sender.ring]->histories[sender.child];
+  }
+
+  ChildStatus status_of(std::uint16_t ring, std::uint16_t child) const;
+
+  /// The admitted connection whose acknowledgements these are: packets of this pair to this queue
+  /// pair.
+  std::optional<ring::RingChild> sender_acknowledged_by(const frame::Frame& answer);
+
+  /// Whether the sender told its queue pair, and the switch may answer in its receiver's name.
+  bool may_answer(const ring::RingChild& sender) const;
+
+  bool is_sole_claim(std::uint64_t claim) const { return claims_.is_sole(claim); }
+
+  // What is known of all connections.
+
+  ConnectionTable& connections() { return connections_; }
+
+  const ConnectionTable& connections() const { return connections_; }
+
+  const PortBindings& ports() const { return ports_; }
+
+  /// Whether the child is bound to the port, or a hello of it waits that came by it.
+  bool speaks_by(const ring::RingChild& child, std::uint16_t port) const;
+
+  /// A live connection is its ring's no longer: it is dead.
+  void leave_ring(Connection& connection);
+
+  /// The queue pair of a dead connection has become plain.
+  void forget_ring_of(Connection& dead);
+
+ private:
+  /// Of the live connections between two neighbours whose senders told this queue pair.
+  struct Requester {
+    ring::RingChild sender; // one of them
+    std::uint16_t claimants = 0;
+  };
+
+  static ConnectionTable::Settings table_settings(const ring::RingSet& set,
+                                                  const std::vector<std::uint16_t>& rings,
+                                                  const Settings& settings);
+  void take(std::uint16_t ring, RingConnections connections);
+  std::optional<DropReason> why_not_taken(const Opening& opening) const;
+  static std::optional<DropReason> why_not_waiting(RingConnections& ring, const Opening& opening);
+  Verdict wait(RingConnections& ring, const Opening& opening, std::uint64_t now);
+  std::uint64_t claim_of(const Opening& hello) const;
+  void admit(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
+  void begin_flow(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
+  void end_flow(const ring::RingChild& sender);
+  void name_requester(const ring::RingChild& sender);
+  bool is_only_requester(const ring::RingChild& sender) const;
+  void move_claim(const ring::RingChild& sender, std::uint16_t port);
+  void end_incarnation(std::uint16_t ring);
+  void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason);
+  void give_up_all(std::uint16_t ring, DropReason reason);
+
+  const ring::CurrentRings& current_;
+  SessionSource sessions_;
+  QueuePairClaims& claims_;
+  std::uint64_t aging_;
+  ConnectionTable connections_;
+  BucketTable<Requester> requesters_; // by pair and own queue pair of the live senders
+  PortBindings ports_;
+  std::uint32_t spare_children_;                      // for whose connections there is room
+  std::vector<std::optional<RingConnections>> rings_; // by index; set for this worker's
+  std::vector<GivenUp> given_up_;
+  std::vector<GivenUp> handed_over_; // result of take_given_up()
+};
+
+} // namespace weir::conn
