@@ -5,7 +5,7 @@
 
 #include "frame/frame.hpp"
 #include "lcore/mbuf_frame.hpp"
-#include "lcore/transmit.hpp"
+#include "lcore/tx_port.hpp"
 #include "network/egress_queue.hpp"
 #include "network/packet_pool.hpp"
 
@@ -107,10 +107,10 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  bool push(TrafficClass traffic, std::uint32_t bytes,
-            frame::Departure departure = frame::Departure::forwarded) {
+  bool enqueue(TrafficClass traffic, std::uint32_t bytes,
+               frame::Departure departure = frame::Departure::forwarded) {
     rte_mbuf* mbuf = next(traffic, bytes);
-    const bool is_taken = port_->push(mbuf, bytes, departure, traffic);
+    const bool is_taken = port_->enqueue(mbuf, bytes, departure, traffic);
     if (!is_taken) {
       rte_pktmbuf_free(mbuf);
     }
@@ -118,14 +118,14 @@ class Wire {
   }
 
   /// Passes frames of 100, 101, … bytes. Returns how many were taken.
-  std::size_t pass(unsigned frames) {
+  std::size_t tx_burst(unsigned frames) {
     std::vector<rte_mbuf*> mbufs;
     std::uint64_t bytes = 0;
     for (unsigned i = 0; i < frames; ++i) {
       mbufs.push_back(next(TrafficClass::other, 100 + i));
       bytes += 100 + i;
     }
-    const std::size_t taken = port_->pass(mbufs, bytes, counters, port_counters);
+    const std::size_t taken = port_->tx_burst(mbufs, bytes, counters, port_counters);
     for (std::size_t i = taken; i < mbufs.size(); ++i) {
       rte_pktmbuf_free(mbufs[i]);
     }
@@ -133,9 +133,9 @@ class Wire {
   }
 
   /// Passes one frame if it may. Returns whether it was taken.
-  bool pass(TrafficClass traffic, std::uint32_t bytes) {
+  bool tx_burst(TrafficClass traffic, std::uint32_t bytes) {
     rte_mbuf* mbuf = next(traffic, bytes);
-    const bool is_taken = port_->may_pass() && port_->pass(mbuf, traffic);
+    const bool is_taken = port_->may_tx_burst() && port_->tx_burst(mbuf, traffic);
     if (!is_taken) {
       rte_pktmbuf_free(mbuf);
     }
@@ -209,10 +209,10 @@ void expect_in_order(const std::vector<Seen>& frames) {
 TEST(TxPort, AResultDoesNotWaitForBulkThatCameBefore) {
   Wire wire(16, kOneQueue);
   for (unsigned i = 0; i < 100; ++i) {
-    EXPECT_TRUE(wire.push(TrafficClass::other, 1500));
+    EXPECT_TRUE(wire.enqueue(TrafficClass::other, 1500));
   }
   EXPECT_EQ(wire.flush(), 16u); // the device is full
-  EXPECT_TRUE(wire.push(TrafficClass::ring, 1100, frame::Departure::consumed));
+  EXPECT_TRUE(wire.enqueue(TrafficClass::ring, 1100, frame::Departure::consumed));
   EXPECT_EQ(wire.take(0, 16).size(), 16u);
   EXPECT_EQ(wire.flush(), 16u);
   const auto next = wire.take(0, 1);
@@ -228,9 +228,9 @@ TEST(TxPort, WhileBothWaitTheOtherClassGetsAnEighth) {
     Wire wire(8, kOneQueue);
     std::vector<Seen> seen;
     while (seen.size() < 4000) {
-      while (wire.push(TrafficClass::ring, ring_bytes)) {
+      while (wire.enqueue(TrafficClass::ring, ring_bytes)) {
       }
-      while (wire.push(TrafficClass::other, other_bytes)) {
+      while (wire.enqueue(TrafficClass::other, other_bytes)) {
       }
       wire.flush();
       const auto left = wire.take(0, 3); // a slow link: the device is mostly full
@@ -250,7 +250,7 @@ TEST(TxPort, EachClassKeepsItsOrder) {
     Wire wire(7, queues);
     std::vector<Seen> seen;
     for (unsigned i = 0; i < 1000; ++i) {
-      wire.push(i % 3 == 0 ? TrafficClass::other : TrafficClass::ring, 100 + i);
+      wire.enqueue(i % 3 == 0 ? TrafficClass::other : TrafficClass::ring, 100 + i);
       wire.flush();
       for (unsigned queue = 0; queue < kQueues; ++queue) {
         const auto left = wire.take(queue, 1 + i % 2);
@@ -266,7 +266,7 @@ TEST(TxPort, AloneEachClassHasTheWholeLink) {
   for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
     Wire wire(512, kOneQueue);
     for (unsigned i = 0; i < 300; ++i) {
-      EXPECT_TRUE(wire.push(traffic, 1500));
+      EXPECT_TRUE(wire.enqueue(traffic, 1500));
     }
     EXPECT_EQ(wire.flush(), 300u);
     EXPECT_EQ(wire.port_counters.sent(traffic).packets, 300u);
@@ -280,10 +280,10 @@ TEST(TxPort, SendsAllThatTheDeviceTakes) {
   for (const auto& [ring, other] : {std::pair{200U, 1U}, {1U, 200U}, {150U, 150U}}) {
     Wire wire(512, kOneQueue);
     for (unsigned i = 0; i < ring; ++i) {
-      EXPECT_TRUE(wire.push(TrafficClass::ring, 1500));
+      EXPECT_TRUE(wire.enqueue(TrafficClass::ring, 1500));
     }
     for (unsigned i = 0; i < other; ++i) {
-      EXPECT_TRUE(wire.push(TrafficClass::other, 64));
+      EXPECT_TRUE(wire.enqueue(TrafficClass::other, 64));
     }
     EXPECT_EQ(wire.flush(), ring + other);
     EXPECT_EQ(wire.port().frames_waiting(), 0u);
@@ -293,9 +293,9 @@ TEST(TxPort, SendsAllThatTheDeviceTakes) {
 
 TEST(TxPort, WhatIsNotWantedIsNotSavedUp) {
   Wire wire(1, kOneQueue);
-  EXPECT_TRUE(wire.push(TrafficClass::other, 64));
+  EXPECT_TRUE(wire.enqueue(TrafficClass::other, 64));
   for (unsigned i = 0; i < 500; ++i) { // the other class waits for some time, has its turn and ends
-    EXPECT_TRUE(wire.push(TrafficClass::ring, 1500));
+    EXPECT_TRUE(wire.enqueue(TrafficClass::ring, 1500));
   }
   for (unsigned i = 0; i < 400; ++i) {
     wire.flush();
@@ -303,7 +303,7 @@ TEST(TxPort, WhatIsNotWantedIsNotSavedUp) {
   }
   EXPECT_EQ(wire.port().waiting(TrafficClass::other), 0u);
   for (unsigned i = 0; i < 10; ++i) {
-    EXPECT_TRUE(wire.push(TrafficClass::other, 1500));
+    EXPECT_TRUE(wire.enqueue(TrafficClass::other, 1500));
   }
   for (unsigned i = 0; i < 6; ++i) { // seven of the same length must go before
     wire.flush();
@@ -314,12 +314,12 @@ TEST(TxPort, WhatIsNotWantedIsNotSavedUp) {
 TEST(TxPort, BulkTakesNoPlaceFromResults) {
   Wire wire(1, kOneQueue);
   unsigned bulk = 0;
-  while (wire.push(TrafficClass::other, 1500)) {
+  while (wire.enqueue(TrafficClass::other, 1500)) {
     ++bulk;
   }
   EXPECT_EQ(bulk, kTxBacklogs[1]);
   unsigned results = 0;
-  while (wire.push(TrafficClass::ring, 1100, frame::Departure::consumed)) {
+  while (wire.enqueue(TrafficClass::ring, 1100, frame::Departure::consumed)) {
     ++results;
   }
   EXPECT_EQ(results, kTxBacklogs[0]);
@@ -338,16 +338,16 @@ TEST(TxPort, AClosedOneDropsWhatWaitsAndTakesNothing) {
   EXPECT_FALSE(wire.port().is_closed());
   EXPECT_EQ(wire.port().why_refused(TrafficClass::ring), DropReason::ring_tx_backlog_full);
   for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
-    ASSERT_TRUE(wire.push(traffic, 100));
+    ASSERT_TRUE(wire.enqueue(traffic, 100));
   }
-  ASSERT_TRUE(wire.push(TrafficClass::other, 100, frame::Departure::copy));
+  ASSERT_TRUE(wire.enqueue(TrafficClass::other, 100, frame::Departure::copy));
   wire.port().close(wire.counters, wire.port_counters);
   EXPECT_TRUE(wire.port().is_closed());
   EXPECT_EQ(wire.counters.dropped[static_cast<std::size_t>(DropReason::port_closed)], 2u);
   EXPECT_EQ(wire.counters.copies_dropped, 1u);
   EXPECT_EQ(wire.port().frames_waiting(), 0u);
   for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
-    EXPECT_FALSE(wire.push(traffic, 100));
+    EXPECT_FALSE(wire.enqueue(traffic, 100));
     EXPECT_EQ(wire.port().why_refused(traffic), DropReason::port_closed);
   }
   EXPECT_EQ(wire.flush(), 0u);
@@ -357,7 +357,7 @@ TEST(TxPort, AClosedOneDropsWhatWaitsAndTakesNothing) {
 TEST(TxPort, PassesWhatTheDeviceTakes) {
   for (const auto& queues : {kOneQueue, kTwoQueues}) {
     Wire wire(4, queues);
-    EXPECT_EQ(wire.pass(6), 4u);
+    EXPECT_EQ(wire.tx_burst(6), 4u);
     EXPECT_EQ(wire.counters.forwarded, 4u);
     EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).packets, 4u);
     EXPECT_EQ(wire.port_counters.sent(TrafficClass::other).bytes, 100u + 101 + 102 + 103);
@@ -369,10 +369,10 @@ TEST(TxPort, PassesWhatTheDeviceTakes) {
 
 TEST(TxPort, PassesOneFrameByTheQueueOfItsClass) {
   Wire wire(2, kTwoQueues);
-  EXPECT_TRUE(wire.pass(TrafficClass::ring, 1100));
-  EXPECT_TRUE(wire.pass(TrafficClass::other, 64));
-  EXPECT_TRUE(wire.pass(TrafficClass::ring, 70));
-  EXPECT_FALSE(wire.pass(TrafficClass::ring, 80)) << "there is no place";
+  EXPECT_TRUE(wire.tx_burst(TrafficClass::ring, 1100));
+  EXPECT_TRUE(wire.tx_burst(TrafficClass::other, 64));
+  EXPECT_TRUE(wire.tx_burst(TrafficClass::ring, 70));
+  EXPECT_FALSE(wire.tx_burst(TrafficClass::ring, 80)) << "there is no place";
   EXPECT_EQ(wire.port().frames_waiting(), 0u);
   const std::vector<Seen> results{{TrafficClass::ring, 0, 1100}, {TrafficClass::ring, 1, 70}};
   EXPECT_EQ(wire.take(0, 8), results);
@@ -382,19 +382,19 @@ TEST(TxPort, PassesOneFrameByTheQueueOfItsClass) {
 TEST(TxPort, PassesNothingWhileFramesWait) {
   for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
     Wire wire(16, kOneQueue);
-    ASSERT_TRUE(wire.push(traffic, 64));
-    EXPECT_EQ(wire.pass(8), 0u);
-    EXPECT_FALSE(wire.pass(TrafficClass::ring, 64));
+    ASSERT_TRUE(wire.enqueue(traffic, 64));
+    EXPECT_EQ(wire.tx_burst(8), 0u);
+    EXPECT_FALSE(wire.tx_burst(TrafficClass::ring, 64));
     EXPECT_EQ(wire.flush(), 1u);
-    EXPECT_EQ(wire.pass(8), 8u);
+    EXPECT_EQ(wire.tx_burst(8), 8u);
   }
 }
 
 TEST(TxPort, AClosedOnePassesNothing) {
   Wire wire(16, kOneQueue);
   wire.port().close(wire.counters, wire.port_counters);
-  EXPECT_EQ(wire.pass(8), 0u);
-  EXPECT_FALSE(wire.pass(TrafficClass::ring, 64));
+  EXPECT_EQ(wire.tx_burst(8), 0u);
+  EXPECT_FALSE(wire.tx_burst(TrafficClass::ring, 64));
   EXPECT_TRUE(wire.take(0, 8).empty());
 }
 
@@ -402,9 +402,9 @@ TEST(TxPort, WithAQueueForEachClassTheSharesAreTheSame) {
   Wire wire(8, kTwoQueues);
   std::vector<Seen> seen;
   while (seen.size() < 4000) {
-    while (wire.push(TrafficClass::ring, 1100)) {
+    while (wire.enqueue(TrafficClass::ring, 1100)) {
     }
-    while (wire.push(TrafficClass::other, 1100)) {
+    while (wire.enqueue(TrafficClass::other, 1100)) {
     }
     wire.flush();
     for (unsigned queue = 0; queue < kQueues; ++queue) { // in turn, as a NIC does it
@@ -424,10 +424,10 @@ TEST(TxPort, WithAQueueForEachClassTheSharesAreTheSame) {
 /// docs/protocol.md I6: a copy of a flooded frame is none of the frames that wait.
 TEST(TxPort, CountsCopiesAndResultsAsSuch) {
   Wire wire(64, {0, 0});
-  wire.push(TrafficClass::other, 100, frame::Departure::forwarded);
-  wire.push(TrafficClass::other, 200, frame::Departure::copy);
-  wire.push(TrafficClass::other, 300, frame::Departure::forwarded);
-  wire.push(TrafficClass::other, 400, frame::Departure::consumed);
+  wire.enqueue(TrafficClass::other, 100, frame::Departure::forwarded);
+  wire.enqueue(TrafficClass::other, 200, frame::Departure::copy);
+  wire.enqueue(TrafficClass::other, 300, frame::Departure::forwarded);
+  wire.enqueue(TrafficClass::other, 400, frame::Departure::consumed);
   EXPECT_EQ(wire.port().frames_waiting(), 3U);
   EXPECT_EQ(wire.flush(), 4U);
   EXPECT_EQ(wire.port().frames_waiting(), 0U);
@@ -464,7 +464,7 @@ TEST(TxPort, CountsWhatHasLeftOfALongBacklog) {
     ASSERT_EQ(wire.port().frames_waiting(), waiting[0] + waiting[2]);
   };
   for (std::uint32_t number = 0; number < pushes; ++number) {
-    ASSERT_TRUE(wire.push(TrafficClass::ring, 100 + number % 701, departures[kind_of(number)]));
+    ASSERT_TRUE(wire.enqueue(TrafficClass::ring, 100 + number % 701, departures[kind_of(number)]));
     ++waiting[kind_of(number)];
     if (number % (places + 1) == places) { // it grows by one frame each time
       expect_counts_after_a_flush();

@@ -5,7 +5,7 @@
 #include "frame/frame.hpp"
 #include "lcore/lcore.hpp"
 #include "lcore/mbuf_frame.hpp"
-#include "lcore/transmit.hpp"
+#include "lcore/tx_port.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
 

@@ -5,7 +5,7 @@
 #include "control/kernel_interface.hpp"
 #include "control/placement.hpp"
 #include "control/steering.hpp"
-#include "lcore/transmit.hpp"
+#include "lcore/tx_port.hpp"
 
 #include <cstdint>
 #include <memory>

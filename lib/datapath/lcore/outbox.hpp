@@ -10,8 +10,8 @@
 namespace weir::lcore {
 
 /// The sending side of a busy Handoff. It sends values in bursts, so that the two lcores do not
-/// take the ring's cache lines from each other for each value. A caller that puts values in must
-/// flush before it goes idle.
+/// take the ring's cache lines from each other for each value. A caller that hands values
+/// off must flush before it goes idle.
 template <typename Value>
 class Outbox {
  public:
@@ -19,7 +19,7 @@ class Outbox {
 
   /// Calls `reject` with each value that does not fit into the ring, in order.
   template <typename Reject>
-  void put(const Value& value, Reject&& reject) {
+  void handoff(const Value& value, Reject&& reject) {
     waiting_[count_++] = value;
     if (count_ == kBurst) {
       flush(reject);

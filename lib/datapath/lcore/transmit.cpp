@@ -1,225 +1,200 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lcore/transmit.hpp"
 
-#include "frame/frame.hpp"
-#include "lcore/mbuf_frame.hpp"
-
-#include <rte_ethdev.h>
+#include <rte_mbuf.h>
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace weir::lcore {
-
-using frame::TrafficClass;
-
 namespace {
 
-constexpr auto kRing = static_cast<std::size_t>(TrafficClass::ring);
-constexpr auto kOther = static_cast<std::size_t>(TrafficClass::other);
+/// The frame's mbuf, as long as the frame: a result has no trailer any more, and how long the
+/// switch's own frames are is known only now.
+rte_mbuf* mbuf_to_send(frame::Frame& frame) {
+  rte_mbuf* mbuf = mbuf_of(frame);
+  mbuf->pkt_len = frame.length;
+  mbuf->data_len = static_cast<std::uint16_t>(frame.length);
+  return mbuf;
+}
+
+/// The result leaves by this port.
+TxRequest request_for(frame::Frame& result, std::uint16_t port) {
+  return {mbuf_to_send(result), port, frame::Departure::consumed, frame::TrafficClass::ring,
+          result.length};
+}
 
 } // namespace
 
-TxPort::TxPort(const TxQueues& queues)
-    : queues_(queues), backlogs_{Backlog(queues.ring_backlog), Backlog(kTxBacklogs[kOther])} {}
+Transmitter::Transmitter(Handoffs& handoffs, stage::Forward& forward, rte_mempool* pool,
+                         frame::FrameCounters& counters, PortCounters& ports)
+    : handoffs_(handoffs), forward_(forward), pool_(pool), counters_(counters),
+      port_counters_(ports) {}
 
-TxPort::Sum TxPort::Backlog::pop_some(std::uint32_t entries) {
-  Sum left;
-  for (std::uint32_t place = 0; place < entries; ++place) {
-    left.add(at(place));
-  }
-  head_ += entries;
-  sum_.bytes -= left.bytes;
-  sum_.consumed -= left.consumed;
-  sum_.copies -= left.copies;
-  return left;
+void Transmitter::add_port(std::uint16_t port, std::unique_ptr<TxPort> queues) {
+  ports_[port] = std::move(queues);
+  own_ports_ |= l2::PortSet{1} << port;
 }
 
-std::size_t TxPort::push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
-                         TrafficClass traffic) {
-  Backlog& waiting = backlog(traffic);
-  const auto taken = mbufs.first(std::min<std::size_t>(mbufs.size(), waiting.room()));
-  for (rte_mbuf* mbuf : taken) {
-    waiting.push(mbuf, {mbuf->pkt_len, departure});
-  }
-  return taken.size();
-}
-
-std::size_t TxPort::pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
-                         frame::FrameCounters& counters, frame::PortCounters& port) {
-  if (!may_pass()) {
-    return 0;
-  }
-  std::array<rte_mbuf*, kBurst> offered;
-  const auto size = static_cast<std::uint16_t>(std::min<std::size_t>(mbufs.size(), kBurst));
-  std::ranges::copy(mbufs.first(size), offered.begin());
-  std::ranges::for_each(mbufs.first(size), hands_over);
-  const std::uint16_t sent =
-      rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::other), offered.data(), size);
-  for (const rte_mbuf* kept : mbufs.subspan(sent)) {
-    bytes -= kept->pkt_len;
-  }
-  port.count_sent(TrafficClass::other, sent, bytes);
-  counters.forwarded += sent;
-  return sent;
-}
-
-/// The next frames of a class leave. Charges nobody.
-[[gnu::always_inline]] inline void TxPort::depart(TrafficClass traffic, unsigned frames,
-                                                  frame::FrameCounters& counters,
-                                                  frame::PortCounters& port) {
-  const Sum left = backlog(traffic).pop(frames);
-  if (traffic == TrafficClass::other && backlog(traffic).size() == 0) {
-    arbiter_.forget();
-  }
-  port.count_sent(traffic, frames, left.bytes);
-  counters.forwarded += frames - left.consumed - left.copies;
-  counters.consumed += left.consumed;
-  counters.copies += left.copies;
-}
-
-/// Until the device takes no more.
-template <TrafficClass kTraffic>
-unsigned TxPort::send_all_of(frame::FrameCounters& counters, frame::PortCounters& port) {
-  const std::uint16_t queue = queue_of(kTraffic);
-  unsigned sent_in_all = 0;
-  for (;;) {
-    const std::span<rte_mbuf*> mbufs = backlog(kTraffic).front(kBurst);
-    std::ranges::for_each(mbufs, hands_over);
-    const std::uint16_t sent = rte_eth_tx_burst(queues_.device, queue, mbufs.data(),
-                                                static_cast<std::uint16_t>(mbufs.size()));
-    depart(kTraffic, sent, counters, port);
-    sent_in_all += sent;
-    if (sent != mbufs.size() || waiting(kTraffic) == 0) {
-      return sent_in_all;
-    }
+void Transmitter::close_port(std::uint16_t port) {
+  if (ports_[port]) {
+    set_busy(port);
+    ports_[port]->close(counters_, port_counters_[port]);
   }
 }
 
-template unsigned TxPort::send_all_of<TrafficClass::ring>(frame::FrameCounters& counters,
-                                                          frame::PortCounters& port);
-
-/// While frames of class `other` wait, and perhaps results. At the end one class alone is left.
-unsigned TxPort::flush_by_turns(frame::FrameCounters& counters, frame::PortCounters& port) {
-  unsigned sent_in_all = 0;
-  while (both_wait()) {
-    const auto [offered, sent] = offer_both(counters, port);
-    sent_in_all += sent;
-    if (sent != offered) {
-      return sent_in_all;
-    }
-  }
-  return sent_in_all + flush_alone<TrafficClass::ring>(counters, port) +
-         flush_alone<TrafficClass::other>(counters, port);
+bool Transmitter::has_open_port() const {
+  return std::ranges::any_of(ports_, [](const auto& port) { return port && !port->is_closed(); });
 }
 
-TxPort::Offer TxPort::offer_both(frame::FrameCounters& counters, frame::PortCounters& port) {
-  Plan plan = make_plan();
-  const bool is_one_queue = queue_of(TrafficClass::ring) == queue_of(TrafficClass::other);
-  const Taken taken = is_one_queue ? send_by_one_queue(plan) : send_by_two_queues(plan);
-  return {plan.size, count_departures(plan, taken, counters, port)};
-}
-
-/// The arbiter's next decisions, made on a copy: the device may take fewer frames.
-TxPort::Plan TxPort::make_plan() const {
-  Plan plan;
-  TxArbiter arbiter = arbiter_;
-  const Backlog& ring = backlogs_[kRing];
-  const Backlog& other = backlogs_[kOther];
-  while (plan.size < kBurst) {
-    const bool ring_waits = plan.counts[kRing] < ring.size();
-    const bool other_waits = plan.counts[kOther] < other.size();
-    if (!ring_waits && !other_waits) {
-      break;
-    }
-    TrafficClass traffic = ring_waits ? TrafficClass::ring : TrafficClass::other;
-    if (ring_waits && other_waits) {
-      traffic = arbiter.next(other.at(plan.counts[kOther]).bytes);
-      const auto place = plan.counts[static_cast<std::size_t>(traffic)];
-      arbiter.charge(traffic, backlog(traffic).at(place).bytes);
-    }
-    const auto index = static_cast<std::size_t>(traffic);
-    rte_mbuf* mbuf = backlogs_[index].mbuf_at(plan.counts[index]);
-    hands_over(mbuf);
-    plan.mbufs[index][plan.counts[index]++] = mbuf;
-    plan.turns[plan.size++] = traffic;
-  }
-  return plan;
-}
-
-TxPort::Taken TxPort::send_by_one_queue(const Plan& plan) const {
-  std::array<rte_mbuf*, kBurst> mbufs;
-  Taken place{};
-  for (std::uint16_t turn = 0; turn < plan.size; ++turn) {
-    const auto index = static_cast<std::size_t>(plan.turns[turn]);
-    mbufs[turn] = plan.mbufs[index][place[index]++];
-  }
-  const std::uint16_t sent =
-      rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::ring), mbufs.data(), plan.size);
-  Taken taken{};
-  for (std::uint16_t turn = 0; turn < sent; ++turn) {
-    ++taken[static_cast<std::size_t>(plan.turns[turn])];
-  }
-  return taken;
-}
-
-/// Frames of the other class keep their turn: they also wait when the device does not take the ring
-/// frame before them.
-TxPort::Taken TxPort::send_by_two_queues(Plan& plan) const {
-  Taken taken{};
-  taken[kRing] = rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::ring),
-                                  plan.mbufs[kRing].data(), plan.counts[kRing]);
-  Taken due{};
-  for (std::uint16_t turn = 0; turn < plan.size && due[kRing] <= taken[kRing]; ++turn) {
-    ++due[static_cast<std::size_t>(plan.turns[turn])];
-  }
-  taken[kOther] = rte_eth_tx_burst(queues_.device, queue_of(TrafficClass::other),
-                                   plan.mbufs[kOther].data(), due[kOther]);
-  return taken;
-}
-
-unsigned TxPort::count_departures(const Plan& plan, Taken taken, frame::FrameCounters& counters,
-                                  frame::PortCounters& port) {
+unsigned Transmitter::flush() {
   unsigned sent = 0;
-  for (std::uint16_t turn = 0; turn < plan.size; ++turn) {
-    auto& left = taken[static_cast<std::size_t>(plan.turns[turn])];
-    if (left != 0) {
-      --left;
-      ++sent;
-      depart(plan.turns[turn], counters, port);
-    }
-  }
+  l2::for_each_port(own_ports_ & ~idle_ports_, [&](std::uint16_t index) {
+    TxPort& port = *ports_[index];
+    sent += port.flush(counters_, port_counters_[index]);
+    const bool may_tx_burst =
+        handoffs_.is_own_port(frame::TrafficClass::ring, index) && port.may_tx_burst();
+    idle_ports_ |= l2::PortSet{may_tx_burst} << index;
+  });
   return sent;
 }
 
-void TxPort::depart(TrafficClass traffic, frame::FrameCounters& counters,
-                    frame::PortCounters& port) {
-  if (both_wait()) {
-    arbiter_.charge(traffic, backlog(traffic).at(0).bytes);
+void Transmitter::transmit(frame::Frame& frame, l2::PortSet ports) {
+  rte_mbuf* mbuf = mbuf_to_send(frame);
+  frame::Departure departure = frame.departure;
+  // Read now: after the first send the frame may be gone.
+  const frame::TrafficClass traffic = frame.traffic;
+  const std::uint32_t bytes = frame.length;
+  if (std::has_single_bit(ports)) [[likely]] {
+    const auto port = static_cast<std::uint16_t>(std::countr_zero(ports));
+    return transmit({mbuf, port, departure, traffic, bytes});
   }
-  depart(traffic, 1, counters, port);
+  const int extra = std::popcount(ports) - 1;
+  rte_pktmbuf_refcnt_update(mbuf, static_cast<std::int16_t>(extra));
+  l2::for_each_port(ports, [&](std::uint16_t port) {
+    transmit({mbuf, port, departure, traffic, bytes});
+    departure = frame::Departure::copy;
+  });
 }
 
-void TxPort::discard(frame::FrameCounters& counters, frame::PortCounters& port) {
-  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
-    empty(traffic, backlog_full(traffic), counters, port);
+void Transmitter::transmit_results(std::span<frame::Frame* const> results,
+                                   std::span<const std::optional<std::uint16_t>> ports) {
+  if (results_ == Results::next_at_once) {
+    return tx_burst_results(results, ports);
+  }
+  for (std::size_t place = 0; place < results.size(); ++place) {
+    enqueue_or_handoff(request_for(*results[place], *ports[place]));
   }
 }
 
-void TxPort::close(frame::FrameCounters& counters, frame::PortCounters& port) {
-  for (const TrafficClass traffic : {TrafficClass::ring, TrafficClass::other}) {
-    empty(traffic, DropReason::port_closed, counters, port);
-    backlog(traffic) = Backlog(0);
+/// The results of a slot that a frame completed which came alone: no others will follow soon that
+/// they could leave with. All queues are loaded first, so that what one waits for comes together
+/// with the others'.
+[[gnu::noinline]] void
+Transmitter::tx_burst_results(std::span<frame::Frame* const> results,
+                              std::span<const std::optional<std::uint16_t>> ports) {
+  results_ = Results::together;
+  for (const std::optional<std::uint16_t>& port : ports) {
+    if (is_idle(*port)) {
+      ports_[*port]->load_queue(frame::TrafficClass::ring);
+    }
+  }
+  for (std::size_t place = 0; place < results.size(); ++place) {
+    const TxRequest request = request_for(*results[place], *ports[place]);
+    if (!tx_burst(request)) {
+      enqueue_or_handoff(request);
+    }
   }
 }
 
-void TxPort::empty(TrafficClass traffic, DropReason reason, frame::FrameCounters& counters,
-                   frame::PortCounters& port) {
-  arbiter_.forget();
-  for (Backlog& waiting = backlog(traffic); waiting.size() != 0; waiting.pop()) {
-    const Entry& entry = waiting.at(0);
-    count_undelivered(entry.departure, reason, counters);
-    port.count_dropped(traffic);
-    free_mbuf(waiting.mbuf_at(0));
+/// For a frame that is no copy. False when the port is not idle or the device does not take it.
+[[gnu::always_inline]] inline bool Transmitter::tx_burst(const TxRequest& request) {
+  const auto& [mbuf, port, departure, traffic, bytes] = request;
+  if (!is_idle(port) || !ports_[port]->tx_burst(mbuf, traffic)) {
+    return false;
+  }
+  port_counters_[port].count_sent(traffic, 1, bytes);
+  counters_.count(departure);
+  return true;
+}
+
+std::size_t Transmitter::tx_burst(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
+                                  std::uint16_t port) {
+  return handoffs_.is_own_port(frame::TrafficClass::other, port)
+             ? ports_[port]->tx_burst(mbufs, bytes, counters_, port_counters_[port])
+             : 0;
+}
+
+std::size_t Transmitter::enqueue(std::span<rte_mbuf* const> mbufs, std::uint16_t port) {
+  constexpr auto traffic = frame::TrafficClass::other;
+  return handoffs_.is_own_port(traffic, port)
+             ? busy_port(port).enqueue(mbufs, frame::Departure::forwarded, traffic)
+             : 0;
+}
+
+/// As transmit(), with a short way for the usual case: the port is this lcore's, and its backlog
+/// has room.
+[[gnu::always_inline]] inline void Transmitter::enqueue_or_handoff(const TxRequest& request) {
+  const auto& [mbuf, port, departure, traffic, bytes] = request;
+  if (!handoffs_.is_own_port(traffic, port) ||
+      !busy_port(port).enqueue(mbuf, bytes, departure, traffic)) [[unlikely]] {
+    enqueue_on_full_or_handoff(request);
+  }
+}
+
+[[gnu::noinline]] void Transmitter::enqueue_on_full_or_handoff(const TxRequest& request) {
+  transmit(request);
+}
+
+void Transmitter::enqueue_on_full(TxPort& port, const TxRequest& request) {
+  port.flush(counters_, port_counters_[request.port]);
+  if (!port.enqueue(request.mbuf, request.bytes, request.departure, request.traffic)) {
+    drop(request, port.why_refused(request.traffic));
+  }
+}
+
+void Transmitter::drop(const TxRequest& request, DropReason reason) {
+  forward_.note(frame_of(request.mbuf), now_, [&] {
+    return frame::TraceRecord{.egress = l2::PortSet{1} << request.port,
+                              .event = frame::TraceEvent::dropped,
+                              .drop = reason,
+                              .dropped_by = stage::number_of(stage::StageId::transmit)};
+  });
+  count_undelivered(request.departure, reason, counters_);
+  port_counters_[request.port].count_dropped(request.traffic);
+  free_mbuf(request.mbuf);
+}
+
+void Transmitter::release(frame::Frame& frame) {
+  free_mbuf(mbuf_of(frame));
+}
+
+frame::Frame* Transmitter::originate(std::uint32_t bytes) {
+  rte_mbuf* mbuf = pool_ == nullptr ? nullptr : rte_pktmbuf_alloc(pool_);
+  if (mbuf == nullptr) {
+    return nullptr;
+  }
+  if (rte_pktmbuf_tailroom(mbuf) < bytes) {
+    rte_pktmbuf_free(mbuf);
+    return nullptr;
+  }
+  return &make_frame(mbuf, frame::kNoPort);
+}
+
+std::uint64_t Transmitter::frames_waiting() const {
+  std::uint64_t frames = 0;
+  for (const auto& port : ports_) {
+    frames += port ? port->frames_waiting() : 0;
+  }
+  return frames;
+}
+
+void Transmitter::discard() {
+  for (std::size_t port = 0; port < ports_.size(); ++port) {
+    if (ports_[port]) {
+      ports_[port]->discard(counters_, port_counters_[port]);
+    }
   }
 }
 

@@ -3,273 +3,133 @@
 
 #include "frame/counters.hpp"
 #include "frame/frame.hpp"
-#include "frame/prefetch.hpp"
-#include "lcore/happens_before.hpp"
-#include "lcore/tx_arbiter.hpp"
+#include "frame/instant.hpp"
+#include "l2/port_set.hpp"
+#include "lcore/handoffs.hpp"
+#include "lcore/mbuf_frame.hpp"
+#include "lcore/tx_port.hpp"
+#include "stage/forward.hpp"
 
-#include <rte_ethdev.h>
-#include <rte_mbuf.h>
+#include <rte_mempool.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
-#include <utility>
-#include <vector>
 
 namespace weir::lcore {
 
-/// The drop reason when the port's backlog of this class is full.
-constexpr DropReason backlog_full(frame::TrafficClass traffic) {
-  return traffic == frame::TrafficClass::ring ? DropReason::ring_tx_backlog_full
-                                              : DropReason::tx_backlog_full;
-}
+/// By port. Any thread may read them at any time.
+using PortCounters = std::array<frame::PortCounters, l2::kMaxPorts>;
 
-/// The drop reason when the hand-off to the transmitting lcore is full.
-constexpr DropReason queue_full(frame::TrafficClass traffic) {
-  return traffic == frame::TrafficClass::ring ? DropReason::ring_tx_queue_full
-                                              : DropReason::tx_queue_full;
-}
-
-/// Counts a frame, or a copy of one, that does not leave after all.
-inline void count_undelivered(frame::Departure departure, DropReason reason,
-                              frame::FrameCounters& counters) {
-  if (departure == frame::Departure::copy) {
-    ++counters.copies_dropped;
-  } else {
-    counters.count(reason);
-  }
-}
-
-/// Frames in each class's backlog, at least; powers of two. Other traffic gains nothing from a
-/// longer wait.
-inline constexpr std::array<std::uint32_t, frame::kTrafficClasses> kTxBacklogs{4096, 2048};
-
-/// A device's transmit queues, by traffic class. With one queue, both entries are the same.
-struct TxQueues {
-  std::uint16_t device = 0;
-  std::array<std::uint16_t, frame::kTrafficClasses> queues{};
-  /// A filled gap releases the results of a whole window at once; a power of two.
-  std::uint32_t ring_backlog = kTxBacklogs[static_cast<std::size_t>(frame::TrafficClass::ring)];
-};
-
-/// The last stage: the transmit queues of one port. Each traffic class has a backlog for frames
-/// that the device does not take at once (a completed slot sends H frames together). A port that
-/// stays full fills only its own backlogs. One lcore owns it.
-///
-/// TxArbiter decides which class leaves next, even if the device has a queue for each class: a NIC
-/// serves its queues in turn, so the other class would get half of a full link.
-class TxPort {
+/// The last stage of one lcore. There are three ways to send: a frame is enqueued in the backlog of
+/// a port that is this lcore's, handed off to the lcore that has the port, or given to the device
+/// at once (tx_burst).
+class Transmitter : public stage::FrameSink {
  public:
-  explicit TxPort(const TxQueues& queues);
+  /// Whether results leave together, when the ports are flushed, or those of the next slot at once.
+  enum class Results : std::uint8_t { together, next_at_once };
 
-  /// A frame of so many bytes. False when the backlog of this class is full; the caller keeps the
-  /// mbuf.
-  bool push(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
-            frame::TrafficClass traffic) {
-    Backlog& waiting = backlog(traffic);
-    if (waiting.room() == 0) [[unlikely]] {
-      return false;
+  /// `pool`: for frames of the switch's own; nullptr: there are none. `forward` records what is
+  /// dropped here; it may be constructed later.
+  Transmitter(Handoffs& handoffs, stage::Forward& forward, rte_mempool* pool,
+              frame::FrameCounters& counters, PortCounters& ports);
+
+  // Setup, while all lcores are stopped.
+
+  void add_port(std::uint16_t port, std::unique_ptr<TxPort> queues);
+  /// Drops what waits for the port if this lcore transmits there, as DropReason::port_closed, and
+  /// what comes for it later.
+  void close_port(std::uint16_t port);
+
+  /// Frames wait for the port, or another lcore has it from now on: until the next flush nothing
+  /// leaves at once.
+  void set_busy(std::uint16_t port) { idle_ports_ &= ~(l2::PortSet{1} << port); }
+
+  // For one round.
+
+  void begin_round(frame::Instant now) { now_ = now; }
+
+  void set_results(Results results) { results_ = results; }
+
+  // A frame leaves. See stage::FrameSink.
+
+  void transmit(frame::Frame& frame, l2::PortSet ports) override;
+  void transmit_results(std::span<frame::Frame* const> results,
+                        std::span<const std::optional<std::uint16_t>> ports) override;
+  void release(frame::Frame& frame) override;
+  frame::Frame* originate(std::uint32_t bytes) override;
+
+  /// Sends a frame by its port: enqueues it, or hands it off.
+  [[gnu::always_inline]] void transmit(const TxRequest& request) {
+    if (handoffs_.is_own_port(request.traffic, request.port)) {
+      return enqueue(request);
     }
-    waiting.push(mbuf, {bytes, departure});
-    return true;
+    handoffs_.handoff(request, [this](const TxRequest& refused) { drop_refused(refused); });
   }
 
-  /// The same with frames one after the other. Returns how many found room; the caller keeps the
-  /// rest.
-  std::size_t push(std::span<rte_mbuf* const> mbufs, frame::Departure departure,
-                   frame::TrafficClass traffic);
+  /// Gives the device frames of class `other` that are `bytes` long together, past the backlog.
+  /// Returns how many it has taken: none if the port is another lcore's, or frames wait there.
+  std::size_t tx_burst(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes, std::uint16_t port);
 
-  /// Whether frames may leave without a stay in the backlog: nothing waits.
-  bool may_pass() const { return !is_closed() && is_empty(); }
+  /// Enqueues frames of class `other`, to be forwarded. Returns how many found room: none if the
+  /// port is another lcore's.
+  std::size_t enqueue(std::span<rte_mbuf* const> mbufs, std::uint16_t port);
 
-  /// Loads what pass() reads first of all that the driver knows of the queue. It is found in the
-  /// table that rte_eth_tx_burst, which is inline, reads as well.
-  void load_queue(frame::TrafficClass traffic) const {
-    frame::prefetch(rte_eth_fp_ops[queues_.device].txq.data[queue_of(traffic)]);
-  }
-
-  /// Gives the device a frame that may pass. False when it does not take it: the caller keeps the
-  /// mbuf. Who calls counts the frame.
-  bool pass(rte_mbuf* mbuf, frame::TrafficClass traffic) const {
-    hands_over(mbuf);
-    return rte_eth_tx_burst(queues_.device, queue_of(traffic), &mbuf, 1) != 0;
-  }
-
-  /// The same for frames of class `other`, `bytes` long together, if they may pass; counts them.
-  /// Returns how many the device has taken; the caller keeps the rest.
-  std::size_t pass(std::span<rte_mbuf* const> mbufs, std::uint64_t bytes,
-                   frame::FrameCounters& counters, frame::PortCounters& port);
-
-  /// Gives the device the frames that it takes, and counts them. Returns their number.
-  unsigned flush(frame::FrameCounters& counters, frame::PortCounters& port) {
-    if (waiting(frame::TrafficClass::other) != 0) {
-      return flush_by_turns(counters, port);
+  /// Enqueues a frame for a port of this lcore, or drops it.
+  [[gnu::always_inline]] void enqueue(const TxRequest& request) {
+    TxPort& port = busy_port(request.port);
+    if (!port.enqueue(request.mbuf, request.bytes, request.departure, request.traffic))
+        [[unlikely]] {
+      enqueue_on_full(port, request);
     }
-    return flush_alone<frame::TrafficClass::ring>(counters, port);
   }
 
-  /// Drops all that has not left, each frame as its backlog's being full. Called at the end.
-  void discard(frame::FrameCounters& counters, frame::PortCounters& port);
+  /// For a request that the transmitting lcore was too slow to take.
+  void drop_refused(const TxRequest& request) { drop(request, queue_full(request.traffic)); }
 
-  /// Drops all that has not left as DropReason::port_closed, and takes nothing from then on.
-  void close(frame::FrameCounters& counters, frame::PortCounters& port);
+  /// Gives the devices what they take. Returns the number of frames.
+  unsigned flush();
 
-  bool is_closed() const { return backlogs_[0].capacity() == 0; }
+  /// Waiting frames, copies excluded.
+  std::uint64_t frames_waiting() const;
+  /// Drops what waits in backlogs. Called at the end.
+  void discard();
 
-  /// Why push() refuses a frame of this class.
-  DropReason why_refused(frame::TrafficClass traffic) const {
-    return is_closed() ? DropReason::port_closed : backlog_full(traffic);
-  }
-
-  std::uint32_t waiting(frame::TrafficClass traffic) const { return backlog(traffic).size(); }
-
-  /// Waiting entries that stand for a frame, not for a copy.
-  std::uint32_t frames_waiting() const {
-    return backlogs_[0].size() - backlogs_[0].sum().copies + backlogs_[1].size() -
-           backlogs_[1].sum().copies;
-  }
+  /// Whether a port is open on which this lcore transmits.
+  bool has_open_port() const;
 
  private:
-  static constexpr std::uint16_t kBurst = 64;
+  bool is_idle(std::uint16_t port) const { return (idle_ports_ >> port & 1) != 0; }
 
-  /// What is known of a frame apart from its mbuf, which the device may free at any time.
-  struct Entry {
-    std::uint32_t bytes = 0;
-    frame::Departure departure{};
-  };
-
-  /// Of several entries.
-  struct Sum {
-    std::uint64_t bytes = 0;
-    std::uint32_t consumed = 0;
-    std::uint32_t copies = 0;
-
-    void add(const Entry& entry) {
-      bytes += entry.bytes;
-      consumed += entry.departure == frame::Departure::consumed ? 1 : 0;
-      copies += entry.departure == frame::Departure::copy ? 1 : 0;
-    }
-  };
-
-  /// First in, first out.
-  class Backlog {
-   public:
-    explicit Backlog(std::uint32_t frames) : mbufs_(frames), entries_(frames), capacity_(frames) {}
-
-    std::uint32_t size() const { return tail_ - head_; }
-
-    std::uint32_t capacity() const { return capacity_; }
-
-    std::uint32_t room() const { return capacity() - size(); }
-
-    /// Of all that wait.
-    const Sum& sum() const { return sum_; }
-
-    const Entry& at(std::uint32_t place) const { return entries_[(head_ + place) & mask()]; }
-
-    /// The next mbufs to leave, at most so many. Stops where the memory ends: those that begin it
-    /// anew are the next ones then.
-    std::span<rte_mbuf*> front(std::uint32_t most) {
-      const std::uint32_t first = head_ & mask();
-      return {mbufs_.data() + first, std::min({most, size(), capacity_ - first})};
-    }
-
-    rte_mbuf* mbuf_at(std::uint32_t place) const { return mbufs_[(head_ + place) & mask()]; }
-
-    void push(rte_mbuf* mbuf, const Entry& entry) {
-      const std::uint32_t place = tail_++ & mask();
-      mbufs_[place] = mbuf;
-      entries_[place] = entry;
-      sum_.add(entry);
-    }
-
-    /// Takes the next entries away. Returns their sum.
-    Sum pop(std::uint32_t entries = 1) {
-      if (entries == size()) [[likely]] {
-        head_ = tail_ = 0; // the first entries are still in cache
-        return std::exchange(sum_, {});
-      }
-      return pop_some(entries);
-    }
-
-   private:
-    Sum pop_some(std::uint32_t entries);
-
-    std::uint32_t mask() const { return capacity_ - 1; }
-
-    std::vector<rte_mbuf*> mbufs_;
-    std::vector<Entry> entries_; // of the mbufs
-    std::uint32_t capacity_;
-    std::uint32_t head_ = 0; // next to leave
-    std::uint32_t tail_ = 0; // next free
-    Sum sum_;                // of those between
-  };
-
-  /// The next frames to leave, in order, and how many of each backlog they are.
-  struct Plan {
-    std::array<frame::TrafficClass, kBurst> turns;
-    std::uint16_t size = 0;
-    std::array<std::array<rte_mbuf*, kBurst>, frame::kTrafficClasses> mbufs; // by class
-    std::array<std::uint16_t, frame::kTrafficClasses> counts{};
-  };
-
-  /// How many of a plan's frames the device took, by class.
-  using Taken = std::array<std::uint16_t, frame::kTrafficClasses>;
-
-  Backlog& backlog(frame::TrafficClass traffic) {
-    return backlogs_[static_cast<std::size_t>(traffic)];
+  /// The lcore's own port, for which a frame may wait from now on.
+  TxPort& busy_port(std::uint16_t port) {
+    set_busy(port);
+    return *ports_[port];
   }
 
-  const Backlog& backlog(frame::TrafficClass traffic) const {
-    return backlogs_[static_cast<std::size_t>(traffic)];
-  }
+  void tx_burst_results(std::span<frame::Frame* const> results,
+                        std::span<const std::optional<std::uint16_t>> ports);
+  bool tx_burst(const TxRequest& request);
+  void enqueue_or_handoff(const TxRequest& request);
+  void enqueue_on_full_or_handoff(const TxRequest& request);
+  void enqueue_on_full(TxPort& port, const TxRequest& request);
+  void drop(const TxRequest& request, DropReason reason);
 
-  /// What became of the frames that the device was offered.
-  struct Offer {
-    unsigned offered = 0;
-    unsigned sent = 0;
-  };
-
-  std::uint16_t queue_of(frame::TrafficClass traffic) const {
-    return queues_.queues[static_cast<std::size_t>(traffic)];
-  }
-
-  bool is_empty() const {
-    return waiting(frame::TrafficClass::ring) == 0 && waiting(frame::TrafficClass::other) == 0;
-  }
-
-  unsigned flush_by_turns(frame::FrameCounters& counters, frame::PortCounters& port);
-
-  /// While one class alone waits, there is nothing to decide.
-  template <frame::TrafficClass kTraffic>
-  unsigned flush_alone(frame::FrameCounters& counters, frame::PortCounters& port) {
-    return waiting(kTraffic) == 0 ? 0 : send_all_of<kTraffic>(counters, port);
-  }
-
-  template <frame::TrafficClass kTraffic>
-  unsigned send_all_of(frame::FrameCounters& counters, frame::PortCounters& port);
-
-  bool both_wait() const {
-    return waiting(frame::TrafficClass::ring) != 0 && waiting(frame::TrafficClass::other) != 0;
-  }
-
-  Offer offer_both(frame::FrameCounters& counters, frame::PortCounters& port);
-  void depart(frame::TrafficClass traffic, unsigned frames, frame::FrameCounters& counters,
-              frame::PortCounters& port);
-  void empty(frame::TrafficClass traffic, DropReason reason, frame::FrameCounters& counters,
-             frame::PortCounters& port);
-  Plan make_plan() const;
-  Taken send_by_one_queue(const Plan& plan) const;
-  Taken send_by_two_queues(Plan& plan) const;
-  unsigned count_departures(const Plan& plan, Taken taken, frame::FrameCounters& counters,
-                            frame::PortCounters& port);
-  void depart(frame::TrafficClass traffic, frame::FrameCounters& counters,
-              frame::PortCounters& port);
-
-  TxQueues queues_;
-  std::array<Backlog, frame::kTrafficClasses> backlogs_;
-  TxArbiter arbiter_;
+  Handoffs& handoffs_;
+  stage::Forward& forward_;
+  rte_mempool* pool_;
+  frame::FrameCounters& counters_;
+  PortCounters& port_counters_;
+  frame::Instant now_; // of the round
+  Results results_ = Results::together;
+  std::array<std::unique_ptr<TxPort>, l2::kMaxPorts>
+      ports_;                 // set for the ports on which this lcore transmits
+  l2::PortSet own_ports_ = 0; // the same ports
+  // Of them: open, results leave here, and nothing waits. Set by a flush, cleared before anything
+  // changes this.
+  l2::PortSet idle_ports_ = 0;
 };
 
 } // namespace weir::lcore

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "frame/counters.hpp"
+#include "frame/frame.hpp"
+#include "l2/port_set.hpp"
+#include "lcore/handoff.hpp"
+#include "lcore/outbox.hpp"
+#include "lcore/round_counters.hpp"
+#include "slot/reduction.hpp"
+
+#include <rte_mbuf.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace weir::lcore {
+
+/// A frame for the lcore that transmits on its port.
+struct TxRequest {
+  rte_mbuf* mbuf = nullptr;
+  std::uint16_t port = 0;
+  frame::Departure departure{};
+  frame::TrafficClass traffic{};
+  std::uint32_t bytes = 0; // of the frame: the mbuf may be far away
+
+  /// Copies of flooded frames are not counted.
+  bool counts() const { return departure != frame::Departure::copy; }
+};
+
+using TxHandoff = Handoff<TxRequest>;
+using WorkerHandoff = Handoff<rte_mbuf*>;
+using ReductionHandoff = Handoff<slot::Reduction*>;
+
+/// Entries of a hand-off ring. There are rings for frames to a worker, for frames to transmit in
+/// each traffic class (so that other traffic takes no place from results), and for reductions.
+inline constexpr unsigned kHandoffEntries = 4096;
+inline constexpr std::array<unsigned, frame::kTrafficClasses> kTxHandoffEntries{4096, 2048};
+
+/// What one lcore hands to others, by an outbox for each of them, and what they hand to it, by an
+/// inbox for each of them. Counts the frames.
+class Handoffs : public slot::ReductionHelpers {
+ public:
+  /// `node` is the lcore's NUMA node. Its inboxes are in memory of this node.
+  Handoffs(unsigned lcore, int node, std::size_t ring_groups, RoundCounters& rounds);
+
+  // Setup, while all lcores are stopped.
+
+  /// Makes the ring to another lcore's worker, before it is needed.
+  void reach_worker(Handoffs& worker);
+  /// Makes the rings to another lcore that transmits, before they are needed.
+  void reach_transmitter(Handoffs& transmitter);
+  /// Packets of this ring group go to `worker`, which may be this lcore's.
+  void route_ring_group(std::uint16_t ring_group, Handoffs& worker);
+  /// Frames for this port go to `transmitter`, which may be this lcore's.
+  void route_port(std::uint16_t port, Handoffs& transmitter);
+  /// The other lcore also makes reductions for this lcore's worker, when it has time.
+  void add_helper(Handoffs& helper);
+
+  // To other lcores.
+
+  /// Whether this lcore's own worker has the ring group.
+  bool is_own_ring_group(std::uint16_t ring_group) const {
+    return worker_routes_[ring_group] == nullptr;
+  }
+
+  /// Whether frames of this class leave by this lcore's own queue of the port.
+  bool is_own_port(frame::TrafficClass traffic, std::uint16_t port) const {
+    return tx_routes_[static_cast<std::size_t>(traffic)][port] == nullptr;
+  }
+
+  /// To the worker of another lcore. Calls `refuse` with each mbuf that this one is too slow to
+  /// take: now this or an earlier one, or in flush().
+  template <typename Refuse>
+  void handoff(rte_mbuf* mbuf, std::uint16_t ring_group, Refuse&& refuse) {
+    ++out_;
+    ++rounds_.handed_over;
+    worker_routes_[ring_group]->handoff(mbuf, [&](rte_mbuf* refused) {
+      take_back();
+      refuse(refused);
+    });
+  }
+
+  /// To another lcore that transmits; `refuse` likewise.
+  template <typename Refuse>
+  [[gnu::always_inline]] void handoff(const TxRequest& request, Refuse&& refuse) {
+    out_ += request.counts() ? 1 : 0;
+    tx_routes_[static_cast<std::size_t>(request.traffic)][request.port]->handoff(
+        request, [&](const TxRequest& refused) {
+          take_back(refused);
+          refuse(refused);
+        });
+  }
+
+  /// To a helper, if there is one that has room, and the reduction is worth it.
+  bool ask(slot::Reduction& reduction) override;
+
+  /// Hands over what waits in outboxes.
+  template <typename RefuseFrame, typename RefuseRequest>
+  void flush(RefuseFrame&& refuse_frame, RefuseRequest&& refuse_request) {
+    for (const auto& [worker, outbox] : worker_outboxes_) {
+      outbox->flush([&](rte_mbuf* refused) {
+        take_back();
+        refuse_frame(refused);
+      });
+    }
+    for_each_tx_outbox([&](Outbox<TxRequest>& outbox) {
+      outbox.flush([&](const TxRequest& refused) {
+        take_back(refused);
+        refuse_request(refused);
+      });
+    });
+  }
+
+  // From other lcores.
+
+  /// Lcores that hand frames to this one's worker.
+  std::size_t worker_inboxes() const { return worker_inbox_.size(); }
+
+  /// Takes frames for this lcore's worker from one of them; returns how many.
+  unsigned take_frames(std::size_t inbox, std::span<rte_mbuf*> mbufs) {
+    const unsigned count = worker_inbox_[inbox]->pop(mbufs);
+    in_ += count;
+    return count;
+  }
+
+  /// Calls `act` with at most a burst of each lcore's requests to transmit, ring traffic first.
+  /// Returns their number.
+  template <typename Act>
+  unsigned take_requests(Act&& act) {
+    unsigned taken = 0;
+    for (const auto& inboxes : tx_inbox_) {
+      for (const auto& inbox : inboxes) {
+        std::array<TxRequest, kMostRequests> requests;
+        const unsigned count = inbox->pop(requests);
+        for (const TxRequest& request : std::span(requests).first(count)) {
+          in_ += request.counts() ? 1 : 0;
+          act(request);
+        }
+        taken += count;
+      }
+    }
+    return taken;
+  }
+
+  /// Returns how many reductions were made.
+  unsigned make_reductions_for_others();
+
+  /// Frames that went out and have not come in. May be negative on one lcore; the sum over all
+  /// lcores is right.
+  std::uint64_t under_way() const { return out_ - in_; }
+
+  /// Takes out all that waits here for this lcore, and the requests that wait in its own outboxes.
+  /// Calls the one or the other with each.
+  template <typename DropFrame, typename DropRequest>
+  void discard(DropFrame&& drop_frame, DropRequest&& drop_request) {
+    for_each_tx_outbox([&](Outbox<TxRequest>& outbox) { // sent by a reset
+      outbox.discard([&](const TxRequest& request) {
+        take_back(request);
+        drop_request(request);
+      });
+    });
+    rte_mbuf* mbuf = nullptr;
+    for (std::size_t inbox = 0; inbox < worker_inboxes(); ++inbox) {
+      while (take_frames(inbox, {&mbuf, 1}) != 0) {
+        drop_frame(mbuf);
+      }
+    }
+    while (take_requests(drop_request) != 0) {
+    }
+  }
+
+ private:
+  static constexpr unsigned kMostRequests = 32;
+  static constexpr unsigned kReductionBurst = 4;          // slots
+  static constexpr std::size_t kMinBytesToOffload = 2048; // of a slot, all ranks
+
+  template <typename Value>
+  using Outboxes = std::vector<std::pair<const Handoffs*, std::unique_ptr<Outbox<Value>>>>;
+
+  template <typename Value>
+  using Inboxes = std::vector<std::unique_ptr<Handoff<Value>>>;
+
+  template <typename Value>
+  static Outbox<Value>* outbox_for(const Handoffs& receiver, const std::string& name,
+                                   unsigned entries, Inboxes<Value>& inbox,
+                                   Outboxes<Value>& outboxes);
+  Outbox<rte_mbuf*>* outbox_to(Handoffs& worker);
+  Outbox<TxRequest>* outbox_to(Handoffs& transmitter, std::size_t traffic);
+
+  template <typename Act>
+  void for_each_tx_outbox(Act&& act) {
+    for (const Outboxes<TxRequest>& outboxes : tx_outboxes_) {
+      for (const auto& [transmitter, outbox] : outboxes) {
+        act(*outbox);
+      }
+    }
+  }
+
+  void take_back() {
+    --out_;
+    --rounds_.handed_over;
+  }
+
+  void take_back(const TxRequest& refused) { out_ -= refused.counts() ? 1 : 0; }
+
+  unsigned lcore_;
+  int node_;
+  RoundCounters& rounds_;
+
+  // Frames that this lcore put into and took out of hand-off rings.
+  std::uint64_t out_ = 0;
+  std::uint64_t in_ = 0;
+
+  // Where frames go next. nullptr: this lcore has the next stage too.
+  std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by ring group
+  std::array<std::array<Outbox<TxRequest>*, l2::kMaxPorts>, frame::kTrafficClasses> tx_routes_{};
+  Outboxes<rte_mbuf*> worker_outboxes_;
+  std::array<Outboxes<TxRequest>, frame::kTrafficClasses> tx_outboxes_; // by class, ring first
+  std::vector<ReductionHandoff*> helpers_;                              // asked in turn
+  std::size_t next_helper_ = 0;
+
+  // What other lcores hand to this one: one ring for each of them.
+  Inboxes<rte_mbuf*> worker_inbox_;
+  std::array<Inboxes<TxRequest>, frame::kTrafficClasses> tx_inbox_; // by class, ring first
+  Inboxes<slot::Reduction*> reduction_inbox_;
+};
+
+} // namespace weir::lcore
