@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Prints the graph of stages as JSON: an array of {name, file, about, next, drops}.
+/// Prints the graph of stages as JSON: {stages: [{name, file, about, next, drops}], shortcuts:
+/// [{name, file, about, from, to}]}.
 
 #include "stage/graph.hpp"
 
@@ -35,13 +36,26 @@ std::string json_of(const StageRow& row) {
          "]}";
 }
 
+std::string json_of(const ShortcutRow& row) {
+  return "{\"name\": " + quoted(row.name) + ", \"file\": " + quoted(row.file) +
+         ", \"about\": " + quoted(row.about) +
+         ", \"from\": " + quoted(row_of(row.way.first()).name) +
+         ", \"to\": " + quoted(row_of(row.way.last()).name) + "}";
+}
+
+template <typename Rows>
+std::string json_of_all(const Rows& rows) {
+  std::string list;
+  for (const auto& row : rows) {
+    list += (list.empty() ? "" : ",\n ") + json_of(row);
+  }
+  return '[' + list + ']';
+}
+
 } // namespace
 
 int main() {
-  std::string rows;
-  for (const StageRow& row : kGraph) {
-    rows += (rows.empty() ? "" : ",\n ") + json_of(row);
-  }
-  std::printf("[%s]\n", rows.c_str());
+  std::printf("{\"stages\": %s,\n\"shortcuts\": %s}\n", json_of_all(kGraph).c_str(),
+              json_of_all(kShortcutRows).c_str());
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "op/collectives.hpp"
 #include "stage/graph_watch.hpp"
+#include "stage/pipeline.hpp"
 
 namespace weir::stage {
 
@@ -38,9 +39,9 @@ DropReason reason_for(SlotEvent event) {
 
 } // namespace
 
-Aggregate::Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Recover& recover,
-                     Forward& forward)
-    : rings_(rings), reduce_(reduce), emit_(emit), recover_(recover), forward_(forward) {}
+Aggregate::Aggregate(Pipeline& pipeline)
+    : rings_(pipeline.state.rings), reduce_(pipeline.reduce), emit_(pipeline.emit),
+      recover_(pipeline.recover), forward_(pipeline.state.forward) {}
 
 void Aggregate::accept_event(SlotEvent event, frame::Frame& frame, const conn::Verdict& verdict,
                              frame::Instant now) {

@@ -8,6 +8,8 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// The contribution of a packet that was classified as one.
 [[gnu::always_inline]] inline slot::Contribution
 contribution_of(const wire::Packet& packet, const conn::Verdict& verdict, frame::Instant now) {
@@ -22,7 +24,7 @@ contribution_of(const wire::Packet& packet, const conn::Verdict& verdict, frame:
 /// Holds contributions in their slots until every child's is there.
 class Aggregate {
  public:
-  Aggregate(RingStates& rings, Reduce& reduce, Emit& emit, Recover& recover, Forward& forward);
+  explicit Aggregate(Pipeline& pipeline);
 
   [[gnu::always_inline]] void accept(frame::Frame& frame, const conn::Verdict& verdict,
                                      frame::Instant now) {

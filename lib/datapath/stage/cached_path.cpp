@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/cached_path.hpp"
 
+#include "stage/pipeline.hpp"
+
 #include <cstring>
 
 namespace weir::stage {
@@ -28,11 +30,10 @@ bool tells_length(const frame::Frame& frame, std::uint64_t message_bytes) {
 
 } // namespace
 
-CachedPath::CachedPath(FlowCache& flow_cache, RingStates& rings, const Queue& queue,
-                       const Forward& forward, l2::Bridge& bridge, Aggregate& aggregate,
-                       frame::FrameCounters& counters)
-    : flow_cache_(flow_cache), rings_(rings), queue_(queue), forward_(forward), bridge_(bridge),
-      aggregate_(aggregate), counters_(counters) {}
+CachedPath::CachedPath(Pipeline& pipeline)
+    : flow_cache_(pipeline.state.flow_cache), rings_(pipeline.state.rings), queue_(pipeline.queue),
+      forward_(pipeline.state.forward), bridge_(pipeline.state.bridge),
+      aggregate_(pipeline.aggregate), counters_(pipeline.state.counters) {}
 
 bool CachedPath::take(frame::Frame& frame, FlowCacheEntry& entry, frame::Instant now) {
   if (!queue_.is_open() || !is_still_for(entry, frame) || !entry.holds()) [[unlikely]] {

@@ -9,6 +9,8 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// The shortcut of a packet that its ring expects: with the headers of an earlier packet of the
 /// same connection, inside a known message or at the start of a new one of the same shape. It does
 /// what Receive, Dispatch, Queue and Classify do to such a packet, and hands it to Aggregate. All
@@ -20,8 +22,7 @@ namespace weir::stage {
 /// but those that take_next_of_run() takes.
 class CachedPath {
  public:
-  CachedPath(FlowCache& flow_cache, RingStates& rings, const Queue& queue, const Forward& forward,
-             l2::Bridge& bridge, Aggregate& aggregate, frame::FrameCounters& counters);
+  explicit CachedPath(Pipeline& pipeline);
 
   /// Said before the first frame of a burst.
   void begin_burst() { learnt_before_ = flow_cache_.learnt(); }
@@ -120,10 +121,7 @@ class CachedPath {
 
   static void pass(frame::Frame& frame, const FlowCacheEntry& entry) {
     frame.pair = entry.live.connection->pair;
-    passes<StageId::receive, StageId::dispatch>();
-    passes<StageId::dispatch, StageId::queue>();
-    passes<StageId::queue, StageId::classify>();
-    passes<StageId::classify, StageId::aggregate>();
+    count_taken(ShortcutId::cached_path);
   }
 
   static conn::Verdict verdict_of(const FlowCacheEntry& entry, conn::MessageRecord* record,

@@ -2,6 +2,7 @@
 #include "stage/classify.hpp"
 
 #include "stage/graph_watch.hpp"
+#include "stage/pipeline.hpp"
 
 namespace weir::stage {
 
@@ -21,13 +22,12 @@ frame::TraceRecord hello_record(frame::TraceEvent event, const Verdict& verdict)
 
 } // namespace
 
-Classify::Classify(conn::Classifier& classifier, conn::Incarnations& incarnations,
-                   RingStates& rings, l2::Bridge& bridge, FlowCache& flow_cache,
-                   Aggregate& aggregate, Emit& emit, Recover& recover, Timers& timers,
-                   Forward& forward, frame::FrameCounters& counters)
-    : classifier_(classifier), incarnations_(incarnations), rings_(rings), bridge_(bridge),
-      flow_cache_(flow_cache), aggregate_(aggregate), emit_(emit), recover_(recover),
-      timers_(timers), forward_(forward), counters_(counters) {}
+Classify::Classify(Pipeline& pipeline)
+    : classifier_(pipeline.state.classifier), incarnations_(pipeline.state.incarnations),
+      rings_(pipeline.state.rings), bridge_(pipeline.state.bridge),
+      flow_cache_(pipeline.state.flow_cache), aggregate_(pipeline.aggregate), emit_(pipeline.emit),
+      recover_(pipeline.recover), timers_(pipeline.timers), forward_(pipeline.state.forward),
+      counters_(pipeline.state.counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms());

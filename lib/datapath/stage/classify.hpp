@@ -10,13 +10,13 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// Asks the classifier for the verdict on a packet between ring neighbours, and acts on it. Begins
 /// a ring's incarnation when every child has said hello.
 class Classify {
  public:
-  Classify(conn::Classifier& classifier, conn::Incarnations& incarnations, RingStates& rings,
-           l2::Bridge& bridge, FlowCache& flow_cache, Aggregate& aggregate, Emit& emit,
-           Recover& recover, Timers& timers, Forward& forward, frame::FrameCounters& counters);
+  explicit Classify(Pipeline& pipeline);
 
   /// Takes what Dispatch hands to the worker, or any frame that conn::Classifier::classify takes.
   void accept(frame::Frame& frame, frame::Instant now);

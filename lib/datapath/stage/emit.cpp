@@ -4,6 +4,7 @@
 #include "op/collectives.hpp"
 #include "slot/result_packet.hpp"
 #include "stage/graph_watch.hpp"
+#include "stage/pipeline.hpp"
 #include "wire/icrc.hpp"
 
 #include <algorithm>
@@ -16,10 +17,10 @@ using Entry = slot::ReductionQueue::Entry;
 static_assert(op::all_collectives_have(&op::CollectiveRow::receives, op::Who::everybody),
               "the result goes to every child: its own packet is what carries it");
 
-Emit::Emit(const ring::CurrentRings& current, conn::Incarnations& incarnations, RingStates& rings,
-           slot::ReductionQueue& reductions, Schedule& schedule, Forward& forward)
-    : current_(current), incarnations_(incarnations), rings_(rings), reductions_(reductions),
-      schedule_(schedule), forward_(forward) {}
+Emit::Emit(Pipeline& pipeline)
+    : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
+      rings_(pipeline.state.rings), reductions_(pipeline.state.reductions),
+      schedule_(pipeline.state.schedule), forward_(pipeline.state.forward) {}
 
 unsigned Emit::collect(frame::Instant now) {
   unsigned frames = 0;

@@ -9,12 +9,13 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// Sends the results of a ring in the order of message and packet, and other frames of its
 /// connections in turn after them (protocol I7).
 class Emit {
  public:
-  Emit(const ring::CurrentRings& current, conn::Incarnations& incarnations, RingStates& rings,
-       slot::ReductionQueue& reductions, Schedule& schedule, Forward& forward);
+  explicit Emit(Pipeline& pipeline);
 
   /// Takes the reductions that are made and sends the results that are due. Returns the number of
   /// frames sent, but at least one while a reduction must be waited for.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The way of a packet, declared once. README's picture, the stages in docs/drops.md and the test
-/// of the edges that packets take all come from this table. A new stage is one file and one row.
+/// The way of a packet, declared once. README's picture, the stages in docs/drops.md, the members
+/// of stage::Pipeline and the test of the edges that packets take all come from these tables. A new
+/// stage is its two files, one row, and the call of the stage before it; CONTRIBUTING.md shows one.
 
 #include "frame/trace.hpp"
 #include "weir/reasons.hpp"
@@ -15,20 +16,82 @@
 
 namespace weir::stage {
 
+// Of each stage: its name, its class, its file below lib/datapath/, what it does to a frame, the
+// stages that it hands frames on to, the reasons under which it drops them, and what it records of
+// them beside that it dropped them. In the order of a packet's way.
+
+/// The first stages of an lcore.
+#define WEIR_STAGES_BEFORE_WORKER(X)                                                               \
+  X(receive, Receive, "stage/receive.cpp", "learn the source, parse the headers",                  \
+    Stages::of(dispatch), Drops::of(not_contiguous), Traces())                                     \
+  X(dispatch, Dispatch, "stage/dispatch.cpp", "separate ring neighbours' packets from the rest",   \
+    Stages::of(queue, forward), Drops::of(wrong_port, unannounced, worker_queue_full), Traces())
+
+/// The stages of a worker. stage::Pipeline makes and wires them.
+#define WEIR_WORKER_STAGES(X)                                                                      \
+  X(queue, Queue, "stage/queue.cpp", "give rings equal shares of a busy worker",                   \
+    Stages::of(classify), Drops::of(ring_queue_full, tenant_rate), Traces())                       \
+  X(classify, Classify, "stage/classify.cpp", "find its ring, rank, message and packet",           \
+    Stages::of(aggregate, emit, recover),                                                          \
+    Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag, \
+              partial_flag, reserved_bits, unsupported_collective, unsupported_pair, bad_root,     \
+              barrier_data, bad_hello, bad_nonce, wrong_nonce, bad_ack_timeout, wrong_epoch,       \
+              wrong_session, message_too_long, partial_element, old_epoch, retired_nonce,          \
+              hello_elsewhere, hello_conflict, hello_displaced, hello_overtaken, hello_given_up,   \
+              ring_draining, no_connection, unclassified, dead_connection, wrong_port,             \
+              unsupported_request, unannounced, window_exceeded, history_conflict,                 \
+              connection_table_full, out_of_turn, stale_repeat, disagree_operation, disagree_type, \
+              repeat_held, ring_reset, ring_withdrawn),                                            \
+    Traces::of(Event::waits, Event::begins))                                                       \
+  X(aggregate, Aggregate, "stage/aggregate.cpp",                                                   \
+    "hold it in its slot until every rank's has come", Stages::of(reduce, emit),                   \
+    Drops::of(bad_icrc, disagree_operation, disagree_type, disagree_length, disagree_collective,   \
+              disagree_root, disagree_payload, repeat_held, stale_repeat, window_violation,        \
+              incarnation_flush, ring_reset, ring_withdrawn),                                      \
+    Traces::of(Event::held, Event::completed))                                                     \
+  X(reduce, Reduce, "stage/reduce.cpp", "fold the slot in rank order, here or on a helper",        \
+    Stages::of(emit), Drops(), Traces())                                                           \
+  X(emit, Emit, "stage/emit.cpp", "send results in order, other frames in turn after them",        \
+    Stages::of(forward), Drops(),                                                                  \
+    Traces::of(Event::result, Event::repeated, Event::cached_result))                              \
+  X(recover, Recover, "stage/recover.cpp", "ask for what was lost, send results again",            \
+    Stages::of(forward), Drops::of(bad_icrc, unknown_message, repeat_swallowed, nak_mended),       \
+    Traces::of(Event::acknowledged, Event::asked, Event::resent))
+
+/// The last stages of an lcore.
+#define WEIR_STAGES_BEHIND_WORKER(X)                                                               \
+  X(forward, Forward, "stage/forward.cpp", "find the egress ports", Stages::of(transmit),          \
+    Drops::of(runt, same_port, link_local, no_egress, too_long), Traces::of(Event::forwarded))     \
+  X(transmit, Transmitter, "lcore/transmit.cpp", "send by traffic class, through a backlog",       \
+    Stages(),                                                                                      \
+    Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full,            \
+              port_closed),                                                                        \
+    Traces())
+
+#define WEIR_STAGES(X)                                                                             \
+  WEIR_STAGES_BEFORE_WORKER(X) WEIR_WORKER_STAGES(X) WEIR_STAGES_BEHIND_WORKER(X)
+
+/// Ways beside the stages, for packets that these would only hand on. Of each: its name, its file
+/// below lib/datapath/, which packets take it, and the stages that it stands for, whose first and
+/// last it joins.
+#define WEIR_SHORTCUTS(X)                                                                          \
+  X(l2_fast_path, "stage/l2_fast_path.cpp", "frames of no ring between known stations",            \
+    Way::of(receive, dispatch, forward, transmit))                                                 \
+  X(cached_path, "stage/cached_path.cpp", "packets that their ring expects",                       \
+    Way::of(receive, dispatch, queue, classify, aggregate))
+
 enum class StageId : std::uint8_t {
-  receive,
-  dispatch,
-  queue,
-  classify,
-  aggregate,
-  reduce,
-  emit,
-  recover,
-  forward,
-  transmit,
+#define WEIR_ID(name, ...) name,
+  WEIR_STAGES(WEIR_ID)
 };
 
-inline constexpr std::size_t kStages = 10;
+enum class ShortcutId : std::uint8_t { WEIR_SHORTCUTS(WEIR_ID) };
+#undef WEIR_ID
+
+#define WEIR_ONE(...) +1
+inline constexpr std::size_t kStages = WEIR_STAGES(WEIR_ONE);
+inline constexpr std::size_t kShortcuts = WEIR_SHORTCUTS(WEIR_ONE);
+#undef WEIR_ONE
 
 /// A set of enum values below 128, for example stages or reasons.
 template <typename Enum>
@@ -64,6 +127,29 @@ struct StageRow {
   SetOf<frame::TraceEvent> traces; // beside dropped
 };
 
+/// Stages in the order in which a packet goes through them.
+struct Way {
+  std::array<StageId, kStages> stages{};
+  std::size_t size = 0;
+
+  template <typename... Stages>
+  static constexpr Way of(Stages... stages) {
+    return {{stages...}, sizeof...(stages)};
+  }
+
+  constexpr StageId first() const { return stages[0]; }
+
+  constexpr StageId last() const { return stages[size - 1]; }
+};
+
+struct ShortcutRow {
+  ShortcutId id{};
+  std::string_view name;
+  std::string_view file;  // below lib/datapath/
+  std::string_view about; // which packets take it
+  Way way;                // that the packets would take otherwise
+};
+
 namespace rows {
 
 using enum StageId;
@@ -73,86 +159,24 @@ using Drops = SetOf<DropReason>;
 using Event = frame::TraceEvent;
 using Traces = SetOf<Event>;
 
-inline constexpr std::array<StageRow, kStages> kGraph{{
-    {receive,
-     "receive",
-     "stage/receive.cpp",
-     "learn the source, parse the headers",
-     Stages::of(dispatch),
-     Drops::of(not_contiguous),
-     {}},
-    {dispatch,
-     "dispatch",
-     "stage/dispatch.cpp",
-     "separate ring neighbours' packets from the rest",
-     Stages::of(queue, forward),
-     Drops::of(wrong_port, unannounced, worker_queue_full),
-     {}},
-    {queue,
-     "queue",
-     "stage/queue.cpp",
-     "give rings equal shares of a busy worker",
-     Stages::of(classify),
-     Drops::of(ring_queue_full, tenant_rate),
-     {}},
-    {classify, "classify", "stage/classify.cpp", "find its ring, rank, message and packet",
-     Stages::of(aggregate, emit, recover),
-     Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag,
-               partial_flag, reserved_bits, unsupported_collective, unsupported_pair, bad_root,
-               barrier_data, bad_hello, bad_nonce, wrong_nonce, bad_ack_timeout, wrong_epoch,
-               wrong_session, message_too_long, partial_element, old_epoch, retired_nonce,
-               hello_elsewhere, hello_conflict, hello_displaced, hello_overtaken, hello_given_up,
-               ring_draining, no_connection, unclassified, dead_connection, wrong_port,
-               unsupported_request, unannounced, window_exceeded, history_conflict,
-               connection_table_full, out_of_turn, stale_repeat, disagree_operation, disagree_type,
-               repeat_held, ring_reset, ring_withdrawn),
-     Traces::of(Event::waits, Event::begins)},
-    {aggregate, "aggregate", "stage/aggregate.cpp",
-     "hold it in its slot until every rank's has come", Stages::of(reduce, emit),
-     Drops::of(bad_icrc, disagree_operation, disagree_type, disagree_length, disagree_collective,
-               disagree_root, disagree_payload, repeat_held, stale_repeat, window_violation,
-               incarnation_flush, ring_reset, ring_withdrawn),
-     Traces::of(Event::held, Event::completed)},
-    {reduce,
-     "reduce",
-     "stage/reduce.cpp",
-     "fold the slot in rank order, here or on a helper",
-     Stages::of(emit),
-     {},
-     {}},
-    {emit,
-     "emit",
-     "stage/emit.cpp",
-     "send results in order, other frames in turn after them",
-     Stages::of(forward),
-     {},
-     Traces::of(Event::result, Event::repeated, Event::cached_result)},
-    {recover, "recover", "stage/recover.cpp", "ask for what was lost, send results again",
-     Stages::of(forward), Drops::of(bad_icrc, unknown_message, repeat_swallowed, nak_mended),
-     Traces::of(Event::acknowledged, Event::asked, Event::resent)},
-    {forward, "forward", "stage/forward.cpp", "find the egress ports", Stages::of(transmit),
-     Drops::of(runt, same_port, link_local, no_egress, too_long), Traces::of(Event::forwarded)},
-    {transmit,
-     "transmit",
-     "lcore/transmit.cpp",
-     "send by traffic class, through a backlog",
-     {},
-     Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full,
-               port_closed),
-     {}},
-}};
+#define WEIR_ROW(id, Class, file, about, next, drops, traces)                                      \
+  StageRow{StageId::id, #id, file, about, next, drops, traces},
+inline constexpr std::array<StageRow, kStages> kGraph{{WEIR_STAGES(WEIR_ROW)}};
+#undef WEIR_ROW
+
+#define WEIR_ROW(id, file, about, way) ShortcutRow{ShortcutId::id, #id, file, about, way},
+inline constexpr std::array<ShortcutRow, stage::kShortcuts> kShortcutRows{
+    {WEIR_SHORTCUTS(WEIR_ROW)}};
+#undef WEIR_ROW
 
 } // namespace rows
 
 inline constexpr const std::array<StageRow, kStages>& kGraph = rows::kGraph;
+inline constexpr const std::array<ShortcutRow, kShortcuts>& kShortcutRows = rows::kShortcutRows;
 
 constexpr const StageRow& row_of(StageId stage) {
   return kGraph[static_cast<std::size_t>(stage)];
 }
-
-static_assert(std::all_of(kGraph.begin(), kGraph.end(),
-                          [](const StageRow& row) { return &row == &row_of(row.id); }),
-              "a row stands at its stage's number");
 
 constexpr bool is_declared(StageId from, StageId to) {
   return row_of(from).next.has(to);
@@ -161,6 +185,19 @@ constexpr bool is_declared(StageId from, StageId to) {
 constexpr bool is_declared(StageId stage, DropReason reason) {
   return row_of(stage).drops.has(reason);
 }
+
+constexpr bool goes_by_declared_edges(const Way& way) {
+  for (std::size_t place = 1; place < way.size; ++place) {
+    if (!is_declared(way.stages[place - 1], way.stages[place])) {
+      return false;
+    }
+  }
+  return way.size > 2;
+}
+
+static_assert(std::all_of(kShortcutRows.begin(), kShortcutRows.end(),
+                          [](const ShortcutRow& row) { return goes_by_declared_edges(row.way); }),
+              "a shortcut stands for stages that hand on to one another");
 
 /// As trace records name the stage.
 constexpr frame::StageNumber number_of(StageId stage) {

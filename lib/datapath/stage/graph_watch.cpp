@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// Counts crossings of the graph's edges. At the end of the program it appends them to the file
-/// that WEIR_GRAPH names: lines "edge FROM TO COUNT" and "drop STAGE REASON COUNT". For
-/// tests/graph.
+/// that WEIR_GRAPH names: lines "edge FROM TO COUNT", "drop STAGE REASON COUNT" and "shortcut NAME
+/// TO COUNT". For tests/graph.
 
 #include "stage/graph_watch.hpp"
 
@@ -27,6 +27,7 @@ class Watch {
 
   std::array<std::array<std::atomic<std::uint64_t>, kStages>, kStages> edges{};
   std::array<std::array<std::atomic<std::uint64_t>, kDropReasons>, kStages> dropped{};
+  std::array<std::atomic<std::uint64_t>, kShortcuts> shortcuts{};
 
  private:
   void write(const char* file) const {
@@ -45,6 +46,12 @@ class Watch {
         }
       }
     }
+    for (const ShortcutRow& row : kShortcutRows) {
+      if (const auto count = shortcuts[static_cast<std::size_t>(row.id)].load(); count != 0) {
+        out << "shortcut " << row.name << ' ' << row_of(row.way.last()).name << ' ' << count
+            << '\n';
+      }
+    }
   }
 };
 
@@ -58,6 +65,10 @@ void count_edge(StageId from, StageId to) {
 
 void count_drop(StageId stage, DropReason reason) {
   ++watch.dropped[static_cast<std::size_t>(stage)][static_cast<std::size_t>(reason)];
+}
+
+void count_taken(ShortcutId shortcut) {
+  ++watch.shortcuts[static_cast<std::size_t>(shortcut)];
 }
 
 } // namespace weir::stage

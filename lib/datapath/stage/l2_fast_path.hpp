@@ -103,9 +103,7 @@ class L2FastPath {
   std::uint16_t take_the_stages() { return port_ = frame::kNoPort; }
 
   std::uint16_t passed() const {
-    passes<StageId::receive, StageId::dispatch>();
-    passes<StageId::dispatch, StageId::forward>();
-    passes<StageId::forward, StageId::transmit>();
+    count_taken(ShortcutId::l2_fast_path);
     return port_;
   }
 

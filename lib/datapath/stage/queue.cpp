@@ -2,6 +2,7 @@
 #include "stage/queue.hpp"
 
 #include "stage/graph_watch.hpp"
+#include "stage/pipeline.hpp"
 
 #include <optional>
 
@@ -24,9 +25,9 @@ std::optional<std::uint16_t> only_ring_of(const ring::RingSet& set, std::uint16_
 
 } // namespace
 
-Queue::Queue(FairQueue& lines, const ring::CurrentRings& current, RingStates& rings,
-             Classify& classify, Forward& forward)
-    : lines_(lines), current_(current), rings_(rings), classify_(classify), forward_(forward) {
+Queue::Queue(Pipeline& pipeline)
+    : lines_(pipeline.state.lines), current_(pipeline.state.current), rings_(pipeline.state.rings),
+      classify_(pipeline.classify), forward_(pipeline.state.forward) {
   follow_ring_groups();
 }
 

@@ -10,6 +10,8 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// Whether more frames than these are likely to wait where they came from.
 enum class Backlog : std::uint8_t { none, likely };
 
@@ -26,9 +28,9 @@ struct TenantShares {
 /// (protocol I7).
 class Queue {
  public:
-  /// The frames wait in `lines`. If these have no room, frames always go straight through.
-  Queue(FairQueue& lines, const ring::CurrentRings& current, RingStates& rings, Classify& classify,
-        Forward& forward);
+  /// The frames wait in the state's lines. If these have no room, frames always go straight
+  /// through.
+  explicit Queue(Pipeline& pipeline);
 
   /// Said before the frames of a burst. Only where several ring groups share the worker does it
   /// matter.

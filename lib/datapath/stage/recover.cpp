@@ -2,6 +2,7 @@
 #include "stage/recover.hpp"
 
 #include "stage/graph_watch.hpp"
+#include "stage/pipeline.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 #include "wire/syndrome.hpp"
@@ -41,10 +42,10 @@ std::uint8_t syndrome_for(const Recover::Wait& wait) {
 
 } // namespace
 
-Recover::Recover(const ring::CurrentRings& current, conn::Incarnations& incarnations,
-                 RingStates& rings, Schedule& schedule, FairQueue& lines, Forward& forward)
-    : current_(current), incarnations_(incarnations), rings_(rings), schedule_(schedule),
-      lines_(lines), forward_(forward), turns_(rings.size()) {}
+Recover::Recover(Pipeline& pipeline)
+    : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
+      rings_(pipeline.state.rings), schedule_(pipeline.state.schedule),
+      lines_(pipeline.state.lines), forward_(pipeline.state.forward), turns_(rings_.size()) {}
 
 void Recover::begin(const RingChild& sender, const frame::Frame& hello, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];

@@ -10,6 +10,8 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// Repairs losses between the hosts and the switch, so that one lost packet costs one repeat
 /// (docs/protocol.md §9). Asks the sender whose packet is missing, sends results again from the
 /// cache, and ends repeats. What it says in a receiver's name never exceeds what that receiver has
@@ -18,8 +20,7 @@ class Recover {
   using Flow = recovery::Flow;
 
  public:
-  Recover(const ring::CurrentRings& current, conn::Incarnations& incarnations, RingStates& rings,
-          Schedule& schedule, FairQueue& lines, Forward& forward);
+  explicit Recover(Pipeline& pipeline);
 
   /// There are rings with larger indices.
   void resize(std::size_t rings) { turns_.resize(rings); }

@@ -3,14 +3,14 @@
 
 #include "op/collectives.hpp"
 #include "stage/graph_watch.hpp"
+#include "stage/pipeline.hpp"
 
 namespace weir::stage {
 
-Reduce::Reduce(const ring::CurrentRings& current, op::CpuLevel level,
-               slot::ReductionHelpers* helpers, const conn::Incarnations& incarnations,
-               RingStates& rings, slot::ReductionQueue& reductions, Emit& emit)
-    : current_(current), operators_(level), helpers_(helpers), incarnations_(incarnations),
-      rings_(rings), reductions_(reductions), emit_(emit) {}
+Reduce::Reduce(Pipeline& pipeline)
+    : current_(pipeline.state.current), operators_(pipeline.state.level),
+      helpers_(pipeline.state.helpers), incarnations_(pipeline.state.incarnations),
+      rings_(pipeline.state.rings), reductions_(pipeline.state.reductions), emit_(pipeline.emit) {}
 
 /// What the message's collective makes of the children's data.
 slot::Fold Reduce::fold_of(std::uint16_t ring, const wire::MessageShape& shape) const {

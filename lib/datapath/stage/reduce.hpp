@@ -6,13 +6,12 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// Starts the reduction of a complete slot: by a helper that has time, else at once on this lcore.
 class Reduce {
  public:
-  /// `helpers` may be nullptr: then every reduction is made here.
-  Reduce(const ring::CurrentRings& current, op::CpuLevel level, slot::ReductionHelpers* helpers,
-         const conn::Incarnations& incarnations, RingStates& rings,
-         slot::ReductionQueue& reductions, Emit& emit);
+  explicit Reduce(Pipeline& pipeline);
 
   /// The slot is that of `verdict`'s packet, with every child's frame in it.
   void accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Instant now);

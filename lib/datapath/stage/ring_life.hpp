@@ -31,7 +31,7 @@ struct RingLife {
 };
 
 /// The ring with this index and this specification. For the lcore that owns it, or while that
-/// stands still.
+/// is quiescent.
 RingLife life_of(const Worker& worker, std::uint16_t ring, const ring::RingSpec& spec,
                  frame::Instant now);
 

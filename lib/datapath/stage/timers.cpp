@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/timers.hpp"
 
+#include "stage/pipeline.hpp"
 #include "wire/parse.hpp"
 
 #include <algorithm>
@@ -15,10 +16,10 @@ constexpr std::uint64_t kNever = Schedule::kNever;
 
 } // namespace
 
-Timers::Timers(const ring::CurrentRings& current, conn::Incarnations& incarnations,
-               const RingStates& rings, Schedule& schedule, Recover& recover)
-    : current_(current), incarnations_(incarnations), rings_(rings), schedule_(schedule),
-      recover_(recover) {}
+Timers::Timers(Pipeline& pipeline)
+    : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
+      rings_(pipeline.state.rings), schedule_(pipeline.state.schedule), recover_(pipeline.recover) {
+}
 
 void Timers::poll(frame::Instant now) {
   if (now.ns < schedule_.next()) [[likely]] {

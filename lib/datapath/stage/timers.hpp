@@ -5,12 +5,13 @@
 
 namespace weir::stage {
 
+class Pipeline;
+
 /// Acts where no packet comes: asks ranks whose packet is late, sends results again that nobody
 /// acknowledges, and keeps the senders alive that wait for a slow rank (docs/protocol.md §9, §10).
 class Timers {
  public:
-  Timers(const ring::CurrentRings& current, conn::Incarnations& incarnations,
-         const RingStates& rings, Schedule& schedule, Recover& recover);
+  explicit Timers(Pipeline& pipeline);
 
   /// Acts on the rings whose time has come.
   void poll(frame::Instant now);

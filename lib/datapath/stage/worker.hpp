@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "stage/cached_path.hpp"
-#include "stage/classify.hpp"
-#include "stage/queue.hpp"
+#include "stage/pipeline.hpp"
+#include "stage/worker_state.hpp"
 
+#include <cassert>
 #include <memory_resource>
 #include <utility>
 #include <vector>
@@ -29,13 +29,7 @@ struct WorkerRing {
 /// of any kind (protocol I7).
 class Worker {
  public:
-  struct Settings {
-    conn::Classifier::Settings classifier;
-    op::CpuLevel level = op::CpuLevel::baseline;
-    std::pmr::memory_resource* memory = std::pmr::get_default_resource(); // for slots and results
-    slot::ReductionHelpers* helpers = nullptr; // nullptr: the worker makes every reduction itself
-    std::uint32_t queue_room = 0;              // frames that may wait for their turn; 0: none waits
-  };
+  using Settings = WorkerSettings;
 
   Worker(const ring::CurrentRings& current, std::vector<std::uint16_t> rings,
          const Settings& settings, l2::Bridge& bridge, Forward& forward,
@@ -46,25 +40,25 @@ class Worker {
 
   /// See Queue::accept.
   void accept(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
-    queue_.accept(frame, ring_group, now);
+    pipeline_.queue.accept(frame, ring_group, now);
   }
 
-  Queue& queue() { return queue_; }
+  Queue& queue() { return pipeline_.queue; }
 
-  CachedPath& cached_path() { return cached_path_; }
+  CachedPath& cached_path() { return pipeline_.cached_path; }
 
-  const CachedPath& cached_path() const { return cached_path_; }
+  const CachedPath& cached_path() const { return pipeline_.cached_path; }
 
-  const Queue& queue() const { return queue_; }
+  const Queue& queue() const { return pipeline_.queue; }
 
   /// See Emit::collect.
-  unsigned collect(frame::Instant now) { return emit_.collect(now); }
+  unsigned collect(frame::Instant now) { return pipeline_.emit.collect(now); }
 
   /// See Timers::poll.
-  void poll_timers(frame::Instant now) { timers_.poll(now); }
+  void poll_timers(frame::Instant now) { pipeline_.timers.poll(now); }
 
   /// When poll_timers() is worth calling, in ns. Before that it does nothing.
-  std::uint64_t next_timer() const { return schedule_.next(); }
+  std::uint64_t next_timer() const { return state_.schedule.next(); }
 
   /// Takes one ring more, which the current set has by now. As conn::Incarnations::adopt.
   void adopt(std::uint16_t ring, WorkerRing room);
@@ -75,15 +69,19 @@ class Worker {
 
   /// As conn::Incarnations::set_aging.
   void set_aging(std::uint64_t milliseconds) {
-    incarnations_.set_aging(milliseconds);
-    classifier_.set_aging(milliseconds);
+    state_.incarnations.set_aging(milliseconds);
+    state_.classifier.set_aging(milliseconds);
   }
 
   /// As Classify::reset_ring.
-  void reset_ring(std::uint16_t ring, frame::Instant now) { classify_.reset_ring(ring, now); }
+  void reset_ring(std::uint16_t ring, frame::Instant now) {
+    pipeline_.classify.reset_ring(ring, now);
+  }
 
   /// As conn::Incarnations::drain.
-  void drain_ring(std::uint16_t ring, frame::Instant now) { classify_.drain_ring(ring, now); }
+  void drain_ring(std::uint16_t ring, frame::Instant now) {
+    pipeline_.classify.drain_ring(ring, now);
+  }
 
   /// Hands out the state of a ring that leaves the set before the next packet. Call drop_some()
   /// until it has no frames.
@@ -91,22 +89,27 @@ class Worker {
 
   /// See Aggregate::drop_some.
   bool drop_some(WorkerRing& withdrawn, std::size_t slots, frame::Instant now) {
-    return aggregate_.drop_some(withdrawn.state, slots, now);
+    return pipeline_.aggregate.drop_some(withdrawn.state, slots, now);
   }
 
-  const std::vector<std::uint16_t>& rings() const { return owned_; }
+  const std::vector<std::uint16_t>& rings() const { return state_.owned; }
 
-  std::uint16_t ring_group_of(std::uint16_t ring) const { return current_->ring_group_of(ring); }
+  std::uint16_t ring_group_of(std::uint16_t ring) const {
+    return state_.current->ring_group_of(ring);
+  }
 
-  const RingState& state_of(std::uint16_t ring) const { return *rings_[ring]; }
+  const RingState& state_of(std::uint16_t ring) const {
+    assert(ring < state_.rings.size() && state_.rings[ring]);
+    return *state_.rings[ring];
+  }
 
   const frame::RingCounters& counters_of(std::uint16_t ring) const {
-    return rings_[ring]->counters;
+    return state_.rings[ring]->counters;
   }
 
-  const slot::SlotTable& slots_of(std::uint16_t ring) const { return rings_[ring]->slots; }
+  const slot::SlotTable& slots_of(std::uint16_t ring) const { return state_.rings[ring]->slots; }
 
-  const conn::Incarnations& incarnations() const { return incarnations_; }
+  const conn::Incarnations& incarnations() const { return state_.incarnations; }
 
   /// Frames in slots, and waiting hellos.
   std::uint64_t held() const;
@@ -115,23 +118,8 @@ class Worker {
   void follow_rings();
   std::size_t ring_groups() const;
 
-  const ring::CurrentRings& current_;
-  std::vector<std::uint16_t> owned_;
-  RingStates rings_;
-  Schedule schedule_;
-  conn::Incarnations incarnations_;
-  conn::Classifier classifier_;
-  slot::ReductionQueue reductions_;
-  FairQueue lines_;
-  Recover recover_;
-  Timers timers_;
-  Emit emit_;
-  Reduce reduce_;
-  Aggregate aggregate_;
-  FlowCache flow_cache_;
-  Classify classify_;
-  Queue queue_;
-  CachedPath cached_path_;
+  WorkerState state_;
+  Pipeline pipeline_{state_};
 };
 
 } // namespace weir::stage

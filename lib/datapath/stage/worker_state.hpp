@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/classifier.hpp"
+#include "conn/incarnations.hpp"
+#include "frame/counters.hpp"
+#include "l2/bridge.hpp"
+#include "op/operators.hpp"
+#include "ring/current_rings.hpp"
+#include "slot/reduction.hpp"
+#include "slot/reduction_queue.hpp"
+#include "stage/fair_queue.hpp"
+#include "stage/flow_cache.hpp"
+#include "stage/forward.hpp"
+#include "stage/ring_state.hpp"
+#include "stage/schedule.hpp"
+
+#include <cstdint>
+#include <memory_resource>
+#include <vector>
+
+namespace weir::stage {
+
+struct WorkerSettings {
+  conn::Classifier::Settings classifier;
+  op::CpuLevel level = op::CpuLevel::baseline;
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource(); // for slots and results
+  slot::ReductionHelpers* helpers = nullptr; // nullptr: the worker makes every reduction itself
+  std::uint32_t queue_room = 0;              // frames that may wait for their turn; 0: none waits
+};
+
+/// What the stages of one worker share: all state of its rings, and the way out. Each member is
+/// made from those before it.
+struct WorkerState {
+  WorkerState(const ring::CurrentRings& current_rings, std::vector<std::uint16_t> own_rings,
+              const WorkerSettings& settings, l2::Bridge& l2_bridge, Forward& next,
+              frame::FrameCounters& frame_counters);
+  WorkerState(const WorkerState&) = delete; // its members refer to one another
+  WorkerState& operator=(const WorkerState&) = delete;
+  ~WorkerState() = default;
+
+  const ring::CurrentRings& current;
+  l2::Bridge& bridge;
+  Forward& forward;
+  frame::FrameCounters& counters;
+  op::CpuLevel level;
+  slot::ReductionHelpers* helpers;
+
+  std::vector<std::uint16_t> owned; // rings
+  RingStates rings;
+  Schedule schedule;
+  conn::Incarnations incarnations;
+  conn::Classifier classifier;
+  slot::ReductionQueue reductions;
+  FairQueue lines;
+  FlowCache flow_cache;
+};
+
+} // namespace weir::stage
