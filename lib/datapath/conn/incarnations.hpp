@@ -15,6 +15,7 @@
 #include "ring/current_rings.hpp"
 #include "weir/reasons.hpp"
 
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -152,9 +153,13 @@ class Incarnations {
   // What is known of a ring. `ring` is one of this worker's, and not withdrawn.
 
   /// Whether it is.
-  bool has(std::uint16_t ring) const { return rings_[ring].has_value(); }
+  bool has(std::uint16_t ring) const {
+    assert(ring < rings_.size());
+    return rings_[ring].has_value();
+  }
 
   const std::optional<Incarnation>& incarnation_of(std::uint16_t ring) const {
+    assert(has(ring));
     return rings_[ring]->incarnation;
   }
 
@@ -186,6 +191,7 @@ class Incarnations {
   }
 
   recovery::Flow& flow_of(const ring::RingChild& sender) {
+    assert(has(sender.ring) && sender.child < rings_[sender.ring]->flows.size());
     return rings_[sender.ring]->flows[sender.child];
   }
 

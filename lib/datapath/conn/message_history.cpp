@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/message_history.hpp"
 
+#include <cassert>
+
 namespace weir::conn {
 
 using wire::psn_add;
@@ -46,6 +48,8 @@ MessageHistory::Entered MessageHistory::enter(std::uint32_t id, std::uint32_t ps
   } else {
     place_unknown_before(message, psn);
   }
+  assert(message <= newest_ && message >= oldest() && packets != 0 &&
+         packets <= packets_per_message_);
   MessageRecord& record = record_of(message);
   const auto slot = static_cast<std::uint32_t>(message % depth()) * packets_per_message_;
   record = {message, psn, packets, slot, shape};
@@ -58,6 +62,7 @@ MessageHistory::Located MessageHistory::locate_elsewhere(std::uint32_t psn) {
   if (packet >= candidate.packets) {
     return {is_below_floor(psn) ? Place::stale : Place::unknown, nullptr, 0};
   }
+  assert(candidate.message >= oldest() && candidate.message <= newest_);
   last_found_ = &candidate;
   return {Place::inside, &candidate, packet};
 }

@@ -6,6 +6,7 @@
 #include "wire/message_shape.hpp"
 #include "wire/psn.hpp"
 
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -73,6 +74,7 @@ class MessageHistory {
   /// far below that.
   Located locate(std::uint32_t psn) {
     const std::uint32_t packet = last_found_->packet_of(psn);
+    assert(last_found_->packets <= packets_per_message_);
     return packet < last_found_->packets ? Located{Place::inside, last_found_, packet}
                                          : locate_elsewhere(psn);
   }

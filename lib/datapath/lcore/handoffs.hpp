@@ -12,6 +12,7 @@
 #include <rte_mbuf.h>
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -66,6 +67,7 @@ class Handoffs : public slot::ReductionHelpers {
 
   /// Whether this lcore's own worker has the ring group.
   bool is_own_ring_group(std::uint16_t ring_group) const {
+    assert(ring_group < worker_routes_.size());
     return worker_routes_[ring_group] == nullptr;
   }
 
@@ -203,11 +205,15 @@ class Handoffs : public slot::ReductionHelpers {
   }
 
   void take_back() {
+    assert(out_ != 0 && rounds_.handed_over != 0);
     --out_;
     --rounds_.handed_over;
   }
 
-  void take_back(const TxRequest& refused) { out_ -= refused.counts() ? 1 : 0; }
+  void take_back(const TxRequest& refused) {
+    assert(out_ != 0 || !refused.counts());
+    out_ -= refused.counts() ? 1 : 0;
+  }
 
   unsigned lcore_;
   int node_;

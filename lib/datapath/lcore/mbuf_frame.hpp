@@ -9,6 +9,7 @@
 
 #include <rte_mbuf.h>
 
+#include <cassert>
 #include <cstdint>
 #include <new>
 #include <type_traits>
@@ -34,6 +35,7 @@ inline rte_mbuf* mbuf_of(frame::Frame& frame) {
 /// of its packet.
 inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress,
                                 const wire::Packet& packet = {}) {
+  assert(rte_mbuf_refcnt_read(mbuf) != 0);
   takes_over(mbuf); // from whoever freed it last
   return *new (rte_mbuf_to_priv(mbuf)) frame::Frame{
       {.data = rte_pktmbuf_mtod(mbuf, std::uint8_t*), .length = mbuf->pkt_len, .packet = packet},
@@ -42,6 +44,7 @@ inline frame::Frame& make_frame(rte_mbuf* mbuf, std::uint16_t ingress,
 
 /// Frees the mbuf and the Frame in it.
 inline void free_mbuf(rte_mbuf* mbuf) {
+  assert(rte_mbuf_refcnt_read(mbuf) != 0);
   hands_over(mbuf);
   rte_pktmbuf_free(mbuf);
 }

@@ -4,6 +4,7 @@
 #include "lcore/handoff.hpp"
 
 #include <array>
+#include <cassert>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,7 @@ class Outbox {
   /// Calls `reject` with each value that does not fit into the ring, in order.
   template <typename Reject>
   void handoff(const Value& value, Reject&& reject) {
+    assert(count_ < kBurst);
     waiting_[count_++] = value;
     if (count_ == kBurst) {
       flush(reject);

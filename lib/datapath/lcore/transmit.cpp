@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <utility>
 
 namespace weir::lcore {
@@ -14,6 +15,7 @@ namespace {
 /// switch's own frames are is known only now.
 rte_mbuf* mbuf_to_send(frame::Frame& frame) {
   rte_mbuf* mbuf = mbuf_of(frame);
+  assert(frame.data == rte_pktmbuf_mtod(mbuf, const std::uint8_t*) && mbuf->nb_segs == 1);
   mbuf->pkt_len = frame.length;
   mbuf->data_len = static_cast<std::uint16_t>(frame.length);
   return mbuf;

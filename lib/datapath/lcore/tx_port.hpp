@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -67,6 +68,7 @@ class TxPort {
   /// the caller keeps the mbuf.
   bool enqueue(rte_mbuf* mbuf, std::uint32_t bytes, frame::Departure departure,
                frame::TrafficClass traffic) {
+    assert(rte_mbuf_refcnt_read(mbuf) != 0);
     Backlog& waiting = backlog(traffic);
     if (waiting.room() == 0) [[unlikely]] {
       return false;

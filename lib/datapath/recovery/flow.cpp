@@ -2,6 +2,7 @@
 #include "recovery/flow.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::recovery {
 
@@ -26,6 +27,8 @@ void Flow::goes_back() {
 }
 
 void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
+  assert(is_in_order() && !wire::psn_before(next, unacknowledged) &&
+         !wire::psn_before(next_out, next));
   if (next == unacknowledged) {
     return;
   }

@@ -4,6 +4,7 @@
 #include "recovery/smoothed_time.hpp"
 #include "wire/psn.hpp"
 
+#include <cassert>
 #include <cstdint>
 
 namespace weir::recovery {
@@ -114,15 +115,23 @@ struct Flow {
     return heard_at == now_ns && wire::psn_add(previous, 1) == next_in;
   }
 
+  /// Whether s ≤ e, and nothing came that is behind the furthest packet. (Not whether a ≤ s: s
+  /// follows what leaves, and goes back if a sender's packets do not keep the order of their PSNs.)
+  bool is_in_order() const {
+    return !wire::psn_before(next_in, next_out) && !wire::psn_before(furthest_in, next_in);
+  }
+
   /// A packet came whose PSN is_next(), while the flow is_up_to_date().
   void came_next(std::uint32_t psn) {
     previous = psn;
     next_in = furthest_in = wire::psn_add(psn, 1);
+    assert(is_in_order());
   }
 
   /// The result with that PSN left for the first time. Returns whether the connection lacks packets
   /// no longer: its sender left them out, so they are missing no more.
   bool left(std::uint32_t psn, std::uint64_t now_ns) {
+    assert(is_in_order());
     if (unacknowledged == next_out) {
       progress_at = now_ns;
     }
@@ -133,6 +142,7 @@ struct Flow {
       if (wire::psn_before(furthest_in, next_in)) {
         furthest_in = next_in;
       }
+      assert(is_in_order());
       return lacked && !lacks_packets();
     }
     return false;

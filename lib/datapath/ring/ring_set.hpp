@@ -5,6 +5,7 @@
 #include "wire/address.hpp"
 #include "wire/keyed_hash.hpp"
 
+#include <cassert>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -109,10 +110,14 @@ class RingSet {
   /// form a ring group and must share a worker: every packet has its addresses, but only some have
   /// their ring. Groups are independent of each other.
   std::uint16_t ring_group_of_pair(std::uint16_t pair) const {
+    assert(pair != 0 && pair <= pairs_.size());
     return pairs_[pair - 1u].ring_group;
   }
 
-  std::uint16_t ring_group_of(std::uint16_t ring) const { return ring_groups_[ring]; }
+  std::uint16_t ring_group_of(std::uint16_t ring) const {
+    assert(ring < rings_.size());
+    return ring_groups_[ring];
+  }
 
   /// More than every ring group's number.
   std::size_t ring_groups() const { return groups_; }

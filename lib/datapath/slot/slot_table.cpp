@@ -5,6 +5,7 @@
 #include "wire/crc32.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <tuple>
 
@@ -86,6 +87,7 @@ void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
 }
 
 void SlotTable::stop_filling(Slot& slot) {
+  assert(&slots_[filling_[slot.filling_index]] == &slot);
   const std::uint32_t last = filling_.back();
   filling_[slot.filling_index] = last;
   slots_[last].filling_index = slot.filling_index;
@@ -117,12 +119,14 @@ bool SlotTable::holds(std::uint16_t child) const {
 
 void SlotTable::make_ready(std::uint32_t index, std::uint32_t crc) {
   Slot& slot = slots_[index];
+  assert(state_of(slot) == State::filling && slot.arrived == dimensions_.children);
   slot.crc = crc;
   slot.state = State::ready;
 }
 
 std::span<frame::Frame* const> SlotTable::release(std::uint32_t index) {
   Slot& slot = slots_[index];
+  assert(state_of(slot) == State::ready && held_ >= dimensions_.children);
   slot.state = State::complete;
   stop_filling(slot);
   held_ -= dimensions_.children;
@@ -131,6 +135,7 @@ std::span<frame::Frame* const> SlotTable::release(std::uint32_t index) {
 
 SlotResult SlotTable::result_of(std::uint32_t index) const {
   const Slot& slot = slots_[index];
+  assert(state_of(slot) == State::complete);
   const std::span data(results_.data() + std::size_t{index} * dimensions_.mtu, slot.data_bytes);
   return {data, slot.crc};
 }

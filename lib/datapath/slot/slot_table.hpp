@@ -7,6 +7,7 @@
 #include "wire/message_shape.hpp"
 
 #include <bitset>
+#include <cassert>
 #include <cstdint>
 #include <memory_resource>
 #include <span>
@@ -245,6 +246,8 @@ class SlotTable {
 
   [[gnu::always_inline]] SlotEvent store(Slot& slot, const Contribution& contribution,
                                          frame::Frame* frame) {
+    assert(slot.tag == contribution.message && state_of(slot) == State::filling);
+    assert(!has(contribution.slot, contribution.child) && slot.arrived < dimensions_.children);
     ++slot.arrived;
     cell(contribution.slot, contribution.child) = frame;
     ++held_;
@@ -253,10 +256,12 @@ class SlotTable {
 
   /// The child's frame; nullptr when it has not come. The frames of a complete slot have left.
   frame::Frame*& cell(std::uint32_t slot, std::uint16_t child) {
+    assert(slot < slots_.size() && child < dimensions_.children);
     return frames_[std::size_t{slot} * dimensions_.children + child];
   }
 
   frame::Frame* const& cell(std::uint32_t slot, std::uint16_t child) const {
+    assert(slot < slots_.size() && child < dimensions_.children);
     return frames_[std::size_t{slot} * dimensions_.children + child];
   }
 
@@ -282,6 +287,7 @@ void SlotTable::flush_some(std::size_t slots, Release&& release) {
     filling_.pop_back();
     for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
       if (frame::Frame* frame = cell(index, child); frame != nullptr) {
+        assert(held_ != 0);
         --held_;
         release(*frame);
       }
