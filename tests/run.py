@@ -41,8 +41,9 @@ LINES_AFTER_COMPLAINT = 12
 LINES_REPEATED = 80  # of one stage
 # Line numbers are what a report needs; all else about a program takes long to compile and to link. Each library and program
 # is compiled in one piece.
-QUICKLY_BUILT = ["-Db_lundef=false", "-Dbuildtype=plain", "-Doptimization=1", "-Dcpp_args=-gline-tables-only", "-Dunity=on",
-                 "-Dunity_size=100"]
+# Assertions are on, which meson would leave out of a plain build.
+QUICKLY_BUILT = ["-Db_lundef=false", "-Db_ndebug=false", "-Dbuildtype=plain", "-Doptimization=1",
+                 "-Dcpp_args=-gline-tables-only", "-Dunity=on", "-Dunity_size=100"]
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=true", *QUICKLY_BUILT]
 # As in tools/prepare. Stages hand it on to the builds that they start.
