@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the pages with the tree: drop lists, folders, links, keys, commands, mutations. Ends in "docs: N passed, …"."""
+"""Compares the pages with the tree: drop lists, folders, links, keys, commands, operations, words, mutations.
+
+Ends in "docs: N passed, …"."""
 
 from __future__ import annotations
 
@@ -133,6 +135,59 @@ def check_torch_options() -> list[str]:
            ([] if len(due) > 5 else ["hardly any option was found in options.py"])
 
 
+def rows_of(macro: str) -> list[str]:
+    """The names of the operations or data types, by number."""
+    body = read("include/weir/ina.hpp").split(f"#define {macro}(X)")[1].split("\n\n")[0]
+    return [named or enumerator for enumerator, named in re.findall(r'X\((\w+), +(?:"(\w+)")?', body)]
+
+
+def numbers_in(text: str) -> list[str]:
+    """Of "0 sum, 1 min, …", without spaces in a word and in small letters."""
+    pairs = re.findall(r"(\d+) (f8 E\wM\w|\w+)(?=[,;) ])", text)
+    return [f"{number} {word.replace(' ', '').lower()}" for number, word in pairs]
+
+
+def constants_in(text: str) -> list[str]:
+    """Of "WEIR_SUM = 0, …" or '"WEIR_SUM": 0, …', in small letters."""
+    return [f"{number} {word.lower()}" for word, number in re.findall(r'WEIR_(\w+)"?(?: =|:) (\d+)', text)]
+
+
+def strings_in(text: str) -> list[str]:
+    return [word.replace(" ", "").lower() for word in re.findall(r'"([^"]+)"', text)]
+
+
+def listed(file: str, begin: str, end: str) -> str:
+    return read(file).split(begin)[1].split(end)[0]
+
+
+def check_operations() -> list[str]:
+    """Whoever lists operations, data types or collectives in another language, or for people, lists those of weir/ina.hpp."""
+    operations, types = rows_of("WEIR_OPERATIONS"), rows_of("WEIR_DATA_TYPES")
+    numbers = [f"{number} {name}" for number, name in enumerate(operations)]
+    type_numbers = [f"{number} {name}" for number, name in enumerate(types)]
+    enumerators = re.findall(r"^  (\w+) = \d", listed("include/weir/ina.hpp", "enum class Collective", "};"), re.MULTILINE)
+    collectives = [name.replace("_", "-") for name in enumerators]
+    torchs = constants_in(listed("lib/host/torch/weir_torch/c_api.py", "DATA_TYPES = {", "}"))
+    found = [
+        ("include/weir/weir.h", constants_in(listed("include/weir/weir.h", "enum weir_operation {", "}")),
+         [*numbers, "256 average"]),
+        ("include/weir/weir.h", constants_in(listed("include/weir/weir.h", "enum weir_data_type {", "}")), type_numbers),
+        ("weir_torch/c_api.py", constants_in(listed("lib/host/torch/weir_torch/c_api.py", "OPERATIONS = {", "}")),
+         [*numbers, "256 average"]),
+        ("weir_torch/c_api.py", torchs, [name for name in type_numbers if name in torchs]),
+        ("tools/wireshark/weir.lua", strings_in(listed("tools/wireshark/weir.lua", "local OPERATIONS = {", "}")), operations),
+        ("tools/wireshark/weir.lua", strings_in(listed("tools/wireshark/weir.lua", "local TYPES = {", "}")), types),
+        ("tools/wireshark/weir.lua", strings_in(listed("tools/wireshark/weir.lua", "local COLLECTIVES = {", "}")), collectives),
+        ("app/worker/given_options.cpp",
+         sorted(listed("app/worker/given_options.cpp", 'kTypeNames =\n    "', '"').split(", ")), sorted(types)),
+        ("docs/protocol.md", numbers_in(listed("docs/protocol.md", "| op |", "(bitwise)")), numbers),
+        ("docs/protocol.md", numbers_in(listed("docs/protocol.md", "| dtype |", "|\n")), type_numbers),
+        ("docs/glossary.md", listed("docs/glossary.md", "| operation | ", " |").split(", "), operations),
+    ]
+    return [f"{file} lists {listing}; weir/ina.hpp has {due}" for file, listing, due in found if listing != due] + \
+           ([] if len(operations) > 5 and len(types) > 10 else ["hardly any operation or type was found in ina.hpp"])
+
+
 def words_of(table: str) -> list[str]:
     """The first column, word by word. A word with its use in brackets has other uses, so it counts as none."""
     cells = [re.sub(r"\([^|]*\)", "()", cell) for cell in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)]
@@ -143,7 +198,8 @@ def words_of(table: str) -> list[str]:
 def named_types() -> dict[str, str]:
     """The types of lib/ and app/, each with a file."""
     declaration = re.compile(r"\b(?:class|struct|union|enum class) (\w+)(?: final)?(?= *[:{])|\busing (\w+) =")
-    return {"".join(found): str(file.relative_to(ROOT)) for folder in ("lib", "app") for file in (ROOT / folder).rglob("*.[ch]pp")
+    files = [file for folder in ("lib", "app") for file in sorted((ROOT / folder).rglob("*.[ch]pp"))]
+    return {"".join(found): str(file.relative_to(ROOT)) for file in files
             for found in declaration.findall(re.sub(r"//.*", "", file.read_text()))}
 
 
@@ -170,7 +226,7 @@ def check_mutations() -> list[str]:
 def main() -> int:
     failed = 0
     checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options,
-              check_glossary, check_mutations]
+              check_operations, check_glossary, check_mutations]
     for check in checks:
         mistakes = check()
         failed += bool(mistakes)

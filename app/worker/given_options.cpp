@@ -20,23 +20,6 @@ constexpr std::string_view kAll = "all";
 constexpr std::string_view kTypeNames =
     "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, u16, u32, u64";
 
-/// With commas between.
-const std::string& collective_names() {
-  static const std::string names = [] {
-    std::string joined;
-    for (const host::CallRow& row : host::kCallRows) {
-      joined += fmt::format("{}{}", joined.empty() ? "" : ", ", row.name);
-    }
-    return joined;
-  }();
-  return names;
-}
-
-const std::string& collective_meaning() {
-  static const std::string meaning = collective_names() + " (default all-reduce)";
-  return meaning;
-}
-
 /// The enumerators 0 .. count - 1.
 template <typename Enum>
 std::vector<Enum> enumerators(std::size_t count) {
@@ -45,6 +28,25 @@ std::vector<Enum> enumerators(std::size_t count) {
     all.push_back(static_cast<Enum>(number));
   }
   return all;
+}
+
+/// With commas between.
+template <typename Thing>
+std::string names_of(const std::vector<Thing>& things) {
+  std::string names;
+  for (const Thing& thing : things) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(thing));
+  }
+  return names;
+}
+
+std::string collective_names() {
+  return names_of(enumerators<host::CallKind>(host::kCallKinds));
+}
+
+const char* collective_meaning() {
+  static const std::string meaning = collective_names() + " (default all-reduce)";
+  return meaning.c_str();
 }
 
 /// The things that `text` names: one, several with commas between, or "all". Each once.
@@ -68,7 +70,7 @@ std::vector<Thing> things_named(std::string_view option, std::string_view text,
 
 std::vector<Option> call_option_rows(GivenOptions& o) {
   return {
-      {"collective", "NAME", collective_meaning().c_str(),
+      {"collective", "NAME", collective_meaning(),
        [&](auto v) {
          o.choice.kinds =
              things_named("collective", v, host::call_kind_named,
@@ -84,7 +86,7 @@ std::vector<Option> call_option_rows(GivenOptions& o) {
        "sum, average, min, max, product; of integers also and, or, xor (default sum)",
        [&](auto v) {
          o.choice.reductions =
-             things_named("op", v, reduction_named, all_reductions(), kReductionNames);
+             things_named("op", v, reduction_named, all_reductions(), names_of(all_reductions()));
        },
        'o'},
       {"root", "RANK", "of a reduce or broadcast (default 0)",

@@ -17,9 +17,7 @@ struct Reduction {
   bool operator==(const Reduction&) const = default;
 };
 
-inline constexpr std::string_view kReductionNames = "sum, min, max, product, and, or, xor, average";
-
-/// In the order of their names above.
+/// Operations in the order of their numbers, then the average.
 std::vector<Reduction> all_reductions();
 std::optional<Reduction> reduction_named(std::string_view name);
 std::string_view name_of(const Reduction& reduction);

@@ -19,34 +19,57 @@ inline constexpr std::uint8_t kInaFlagPartial = 0x02;
 inline constexpr std::uint16_t kMinWorld = 2;
 inline constexpr std::uint16_t kMaxWorld = 256;
 
+/// The rows of operations and data types. A row's place is its number on the wire (docs/protocol.md
+/// §2). From a row follow the enumerator, its name, what may be reduced with what, and the
+/// operator's identity (op/operators.hpp). A test compares the lists of other languages and of the
+/// pages with the rows (tests/docs.py).
+
+// clang-format off
+// Name, elements, whether the order of inputs matters, identity: an element e with e op x = x.
+#define WEIR_OPERATIONS(X)                                               \
+  X(sum,         "sum",     any_type, matters_for_floats, zero)          \
+  X(min,         "min",     any_type, matters_for_floats, highest)       \
+  X(max,         "max",     any_type, matters_for_floats, lowest)        \
+  X(product,     "product", any_type, matters_for_floats, one)           \
+  X(bitwise_and, "and",     integers, never_matters,      all_bits)      \
+  X(bitwise_or,  "or",      integers, never_matters,      no_bits)       \
+  X(bitwise_xor, "xor",     integers, never_matters,      no_bits)
+
+// Bytes of an element, its kind, then the bits of zero, one, the highest and the lowest. The zero of floats is -0,
+// because +0 would turn -0 into +0. The highest is infinity, or in f8e4m3, which has none, the largest number.
+#define WEIR_DATA_TYPES(X)                                                                                          \
+  X(f32,    4, floating, 0x80000000,         0x3f800000,         0x7f800000,         0xff800000)                    \
+  X(i32,    4, integer,  0,                  1,                  0x7fffffff,         0x80000000)                    \
+  X(f16,    2, floating, 0x8000,             0x3c00,             0x7c00,             0xfc00)                        \
+  X(bf16,   2, floating, 0x8000,             0x3f80,             0x7f80,             0xff80)                        \
+  X(f64,    8, floating, 0x8000000000000000, 0x3ff0000000000000, 0x7ff0000000000000, 0xfff0000000000000)            \
+  X(i8,     1, integer,  0,                  1,                  0x7f,               0x80)                          \
+  X(u8,     1, integer,  0,                  1,                  0xff,               0)                             \
+  X(i16,    2, integer,  0,                  1,                  0x7fff,             0x8000)                        \
+  X(u16,    2, integer,  0,                  1,                  0xffff,             0)                             \
+  X(u32,    4, integer,  0,                  1,                  0xffffffff,         0)                             \
+  X(i64,    8, integer,  0,                  1,                  0x7fffffffffffffff, 0x8000000000000000)            \
+  X(u64,    8, integer,  0,                  1,                  0xffffffffffffffff, 0)                             \
+  X(f8e4m3, 1, floating, 0x80,               0x38,               0x7e,               0xfe)                          \
+  X(f8e5m2, 1, floating, 0x80,               0x3c,               0x7c,               0xfc)
+
 enum class Operation : std::uint8_t {
-  sum = 0,
-  min = 1,
-  max = 2,
-  product = 3,
-  bitwise_and = 4,
-  bitwise_or = 5,
-  bitwise_xor = 6,
+#define X(operation, ...) operation,
+  WEIR_OPERATIONS(X)
+#undef X
 };
-inline constexpr std::size_t kOperations = 7;
 
 enum class DataType : std::uint8_t {
-  f32 = 0,
-  i32 = 1,
-  f16 = 2,
-  bf16 = 3,
-  f64 = 4,
-  i8 = 5,
-  u8 = 6,
-  i16 = 7,
-  u16 = 8,
-  u32 = 9,
-  i64 = 10,
-  u64 = 11,
-  f8e4m3 = 12,
-  f8e5m2 = 13,
+#define X(type, ...) type,
+  WEIR_DATA_TYPES(X)
+#undef X
 };
-inline constexpr std::size_t kDataTypes = 14;
+
+#define X(...) +1
+inline constexpr std::size_t kOperations = 0 WEIR_OPERATIONS(X);
+inline constexpr std::size_t kDataTypes = 0 WEIR_DATA_TYPES(X);
+#undef X
+// clang-format on
 
 enum class Collective : std::uint8_t {
   all_reduce = 0,

@@ -636,7 +636,7 @@ TEST(Ina, TypesAndOperationsAreThoseOfThePage) {
     EXPECT_FALSE(is_reducible(type, Operation::sum));
     EXPECT_FALSE(is_reducible(DataType::i32, operation));
   }
-  EXPECT_FALSE(is_reducible(DataType::i32, static_cast<Operation>(7)));
+  EXPECT_FALSE(is_reducible(DataType::i32, static_cast<Operation>(operations.size())));
   EXPECT_FALSE(data_type_named("").has_value());
   EXPECT_FALSE(operation_named("bitwise_and").has_value());
 }

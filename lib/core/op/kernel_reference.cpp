@@ -208,34 +208,22 @@ void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std:
   }
 }
 
+/// nullptr if the operation is for integers alone, and the element is none.
 template <typename Element>
-ReduceKernel arithmetic_kernel(Operation operation) {
+ReduceKernel reference_of(Operation operation) {
+  constexpr bool integers = std::is_integral_v<typename Element::Number>;
+  constexpr bool any_type = true;
   switch (operation) {
-  case Operation::sum:
-    return reduce<Element, Operation::sum>;
-  case Operation::min:
-    return reduce<Element, Operation::min>;
-  case Operation::max:
-    return reduce<Element, Operation::max>;
-  case Operation::product:
-    return reduce<Element, Operation::product>;
-  default:
+#define X(operation, name, elements, ...)                                                          \
+  case Operation::operation:                                                                       \
+    if constexpr (elements) {                                                                      \
+      return reduce<Element, Operation::operation>;                                                \
+    }                                                                                              \
     return nullptr;
+    WEIR_OPERATIONS(X)
+#undef X
   }
-}
-
-template <typename Integer>
-ReduceKernel integer_kernel(Operation operation) {
-  switch (operation) {
-  case Operation::bitwise_and:
-    return reduce<Native<Integer>, Operation::bitwise_and>;
-  case Operation::bitwise_or:
-    return reduce<Native<Integer>, Operation::bitwise_or>;
-  case Operation::bitwise_xor:
-    return reduce<Native<Integer>, Operation::bitwise_xor>;
-  default:
-    return arithmetic_kernel<Native<Integer>>(operation);
-  }
+  return nullptr;
 }
 
 } // namespace
@@ -243,33 +231,33 @@ ReduceKernel integer_kernel(Operation operation) {
 ReduceKernel reference_kernel(DataType type, Operation operation) {
   switch (type) {
   case DataType::f32:
-    return arithmetic_kernel<Native<float>>(operation);
+    return reference_of<Native<float>>(operation);
   case DataType::f64:
-    return arithmetic_kernel<Native<double>>(operation);
+    return reference_of<Native<double>>(operation);
   case DataType::f16:
-    return arithmetic_kernel<Float16>(operation);
+    return reference_of<Float16>(operation);
   case DataType::bf16:
-    return arithmetic_kernel<Bfloat16>(operation);
+    return reference_of<Bfloat16>(operation);
   case DataType::f8e4m3:
-    return arithmetic_kernel<Float8E4m3>(operation);
+    return reference_of<Float8E4m3>(operation);
   case DataType::f8e5m2:
-    return arithmetic_kernel<Float8E5m2>(operation);
+    return reference_of<Float8E5m2>(operation);
   case DataType::i8:
-    return integer_kernel<std::int8_t>(operation);
+    return reference_of<Native<std::int8_t>>(operation);
   case DataType::u8:
-    return integer_kernel<std::uint8_t>(operation);
+    return reference_of<Native<std::uint8_t>>(operation);
   case DataType::i16:
-    return integer_kernel<std::int16_t>(operation);
+    return reference_of<Native<std::int16_t>>(operation);
   case DataType::u16:
-    return integer_kernel<std::uint16_t>(operation);
+    return reference_of<Native<std::uint16_t>>(operation);
   case DataType::i32:
-    return integer_kernel<std::int32_t>(operation);
+    return reference_of<Native<std::int32_t>>(operation);
   case DataType::u32:
-    return integer_kernel<std::uint32_t>(operation);
+    return reference_of<Native<std::uint32_t>>(operation);
   case DataType::i64:
-    return integer_kernel<std::int64_t>(operation);
+    return reference_of<Native<std::int64_t>>(operation);
   case DataType::u64:
-    return integer_kernel<std::uint64_t>(operation);
+    return reference_of<Native<std::uint64_t>>(operation);
   }
   return nullptr;
 }

@@ -12,7 +12,7 @@ namespace weir::op {
 /// each step. Min and max of equal zeros keep the sign of the first.
 enum class Order : std::uint8_t { never_matters, matters_for_floats };
 
-/// Describes an operator. A new operator is a new row.
+/// Describes an operator. A new operator is a new row of WEIR_OPERATIONS (weir/ina.hpp).
 struct OperatorRow {
   Operation operation{};
   Order order{};

@@ -6,33 +6,43 @@
 namespace weir {
 namespace {
 
+enum class Kind : std::uint8_t { integer, floating };
+enum class Elements : std::uint8_t { integers, any_type };
+
 struct TypeRow {
   std::string_view name;
   std::size_t bytes;
-  bool floating;
+  Kind kind;
+};
+
+struct OperationRow {
+  std::string_view name;
+  Elements elements;
 };
 
 // Indexed by DataType.
 constexpr std::array<TypeRow, kDataTypes> kTypes{{
-    {"f32", 4, true},
-    {"i32", 4, false},
-    {"f16", 2, true},
-    {"bf16", 2, true},
-    {"f64", 8, true},
-    {"i8", 1, false},
-    {"u8", 1, false},
-    {"i16", 2, false},
-    {"u16", 2, false},
-    {"u32", 4, false},
-    {"i64", 8, false},
-    {"u64", 8, false},
-    {"f8e4m3", 1, true},
-    {"f8e5m2", 1, true},
+#define X(type, bytes, kind, ...) {#type, bytes, Kind::kind},
+    WEIR_DATA_TYPES(X)
+#undef X
 }};
 
 // Indexed by Operation.
-constexpr std::array<std::string_view, kOperations> kOperationNames{"sum", "min", "max", "product",
-                                                                    "and", "or",  "xor"};
+constexpr std::array<OperationRow, kOperations> kOperationRows{{
+#define X(operation, name, elements, ...) {name, Elements::elements},
+    WEIR_OPERATIONS(X)
+#undef X
+}};
+
+template <typename Enum, typename Rows>
+std::optional<Enum> find_named(const Rows& rows, std::string_view name) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].name == name) {
+      return static_cast<Enum>(i);
+    }
+  }
+  return std::nullopt;
+}
 
 } // namespace
 
@@ -48,33 +58,25 @@ std::string_view name_of(DataType type) {
 
 std::string_view name_of(Operation operation) {
   const auto index = static_cast<std::size_t>(operation);
-  return index < kOperationNames.size() ? kOperationNames[index] : "unknown";
+  return index < kOperationRows.size() ? kOperationRows[index].name : "unknown";
 }
 
 std::optional<DataType> data_type_named(std::string_view name) {
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
-    if (kTypes[i].name == name) {
-      return static_cast<DataType>(i);
-    }
-  }
-  return std::nullopt;
+  return find_named<DataType>(kTypes, name);
 }
 
 std::optional<Operation> operation_named(std::string_view name) {
-  for (std::size_t i = 0; i < kOperationNames.size(); ++i) {
-    if (kOperationNames[i] == name) {
-      return static_cast<Operation>(i);
-    }
-  }
-  return std::nullopt;
+  return find_named<Operation>(kOperationRows, name);
 }
 
 bool is_reducible(DataType type, Operation operation) {
-  const auto index = static_cast<std::size_t>(type);
-  if (index >= kTypes.size() || static_cast<std::size_t>(operation) >= kOperations) {
+  const auto of_type = static_cast<std::size_t>(type);
+  const auto of_operation = static_cast<std::size_t>(operation);
+  if (of_type >= kTypes.size() || of_operation >= kOperationRows.size()) {
     return false;
   }
-  return !kTypes[index].floating || operation < Operation::bitwise_and;
+  return kTypes[of_type].kind == Kind::integer ||
+         kOperationRows[of_operation].elements == Elements::any_type;
 }
 
 } // namespace weir
