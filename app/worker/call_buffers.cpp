@@ -67,11 +67,10 @@ CallBuffers TensorMemory::buffers_of(const host::Call& call, Placement placement
   if (placement == Placement::out_of_place && can_be_out_of_place(call)) {
     ours = std::span(other_).first(part);
   }
-  if (call.row().gets == host::Amount::share_of_each) {
-    return {ours, whole};
-  }
+  const bool gathers = call.row().gets == host::Amount::share_of_each;
   const bool gets_nothing = call.row().receives == op::Who::root && place_.rank != call.root;
-  return {whole, gets_nothing ? std::span<std::byte>() : ours};
+  const std::span<std::byte> result = gathers ? whole : ours;
+  return {gathers ? ours : whole, gets_nothing ? std::span<std::byte>() : result};
 }
 
 } // namespace weir::app

@@ -72,9 +72,9 @@ std::vector<Option> call_option_rows(GivenOptions& o) {
   return {
       {"collective", "NAME", collective_meaning(),
        [&](auto v) {
-         o.choice.kinds =
-             things_named("collective", v, host::call_kind_named,
-                          enumerators<host::CallKind>(host::kDenseCallKinds), collective_names());
+         o.choice.kinds = things_named(
+             "collective", v, host::call_kind_named,
+             std::vector(host::kDenseCalls.begin(), host::kDenseCalls.end()), collective_names());
        }},
       {"type", "TYPE", "f32, f64, f16, bf16, f8e4m3, f8e5m2, i8 .. i64, u8 .. u64 (default f32)",
        [&](auto v) {

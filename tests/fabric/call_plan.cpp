@@ -112,8 +112,9 @@ std::size_t CallPlan::kept_bytes(std::uint16_t rank, std::uint16_t world) const 
 
 CallPlan draw_call(Dice& dice, const ring::RingSpec& spec, std::uint64_t most_messages) {
   CallPlan plan;
-  plan.call.kind = static_cast<CallKind>(
-      dice.chance(30 * kPercent) ? 0 : dice.below(host::kDenseCallKinds)); // all-reduces most
+  plan.call.kind = dice.chance(30 * kPercent) // all-reduces most
+                       ? CallKind::all_reduce
+                       : host::kDenseCalls[dice.below(host::kDenseCalls.size())];
   plan.buffers = dice.pick({Buffers::in_place, Buffers::in_place, Buffers::out_of_place});
   if (plan.call.kind == CallKind::barrier) {
     return plan;

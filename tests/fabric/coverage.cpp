@@ -105,10 +105,9 @@ std::vector<Coverage::Line> Coverage::required() const {
     lines.push_back({std::string(kRowTexts[row]), rows_[row]});
   }
   for (std::size_t event = 0; event < kCallEvents; ++event) {
-    for (std::uint8_t kind = 0; kind < host::kDenseCallKinds; ++kind) {
-      const auto collective = static_cast<host::CallKind>(kind);
-      lines.push_back({fmt::format("{}: {}", name_of(collective), kCallEventTexts[event]),
-                       calls_[event][kind]});
+    for (const host::CallKind kind : host::kDenseCalls) {
+      lines.push_back({fmt::format("{}: {}", name_of(kind), kCallEventTexts[event]),
+                       calls_[event][static_cast<std::size_t>(kind)]});
     }
   }
   for (std::size_t type = 0; type < kDataTypes; ++type) {

@@ -133,7 +133,7 @@ class Coverage {
   std::array<std::uint64_t, kRows> rows_{};
   std::array<std::uint64_t, kFaultKinds> faults_{};
   std::array<std::uint64_t, kHappenings> happenings_{};
-  std::array<std::array<std::uint64_t, host::kDenseCallKinds>, kCallEvents> calls_{};
+  std::array<std::array<std::uint64_t, host::kCallKinds>, kCallEvents> calls_{};
   std::array<std::uint64_t, kDataTypes> types_{}; // of calls that finished
   std::array<std::uint64_t, kOperations> operations_{};
   frame::FrameCounters counters_;

@@ -66,20 +66,26 @@ inline constexpr auto kCallRows = [] {
 
 inline constexpr std::uint8_t kCallKinds = kCallRows.size();
 
-/// The first ones, whose ranks bring whole tensors.
-inline constexpr std::uint8_t kDenseCallKinds = kCallKinds - 1;
-
 static_assert(std::ranges::all_of(kCallRows,
                                   [](const CallRow& row) {
                                     return &row == &kCallRows[static_cast<std::size_t>(row.kind)];
                                   }),
               "a row stands at its call's number");
-static_assert(std::ranges::all_of(kCallRows,
-                                  [](const CallRow& row) {
-                                    const bool is_last = row.kind == kCallRows.back().kind;
-                                    return (row.brings == Amount::share_in_blocks) == is_last;
-                                  }),
-              "the sparse call is the last");
+
+/// Calls whose ranks bring whole tensors.
+inline constexpr auto kDenseCalls = [] {
+  constexpr auto is_dense = [](const CallRow& row) {
+    return row.brings != Amount::share_in_blocks;
+  };
+  std::array<CallKind, std::ranges::count_if(kCallRows, is_dense)> kinds{};
+  auto* next = kinds.begin();
+  for (const CallRow& row : kCallRows) {
+    if (is_dense(row)) {
+      *next++ = row.kind;
+    }
+  }
+  return kinds;
+}();
 
 /// Of a number that is no call, which another rank may send: one that has a count and moves
 /// nothing.
