@@ -17,6 +17,8 @@ import weir_torch
 HALVES = {8: (0, 2), 9: (1, 3)}  # by ring, as in test_torch.py
 RANKS, VICTIM = 4, 3
 CALLS = 50
+# Of each group. Torch's own would outlast the test, and nobody would say for whom a rank waits.
+TIMEOUT = timedelta(seconds=30)
 MAKES_RINGS = "WEIR_SWITCH" in os.environ
 
 
@@ -50,10 +52,10 @@ def main() -> None:
     torch.set_num_threads(1)
     if MAKES_RINGS:
         del os.environ["WEIR_RINGS"]
-    dist.init_process_group("weir", timeout=timedelta(seconds=30))
+    dist.init_process_group("weir", timeout=TIMEOUT)
     rank = dist.get_rank()
     for ring, ranks in HALVES.items():
-        group = dist.new_group(ranks, pg_options=options_with(ring))
+        group = dist.new_group(ranks, timeout=TIMEOUT, pg_options=options_with(ring))
         if rank in ranks:
             half, own_ranks = group, ranks
     expect(half.algorithm == "switch", f"{half.algorithm}: {own_ranks}")
