@@ -295,8 +295,8 @@ const std::vector<Unacceptable> kCollectiveFields{
      "drop unsupported_collective"},
     {"collective 255", [](InaSpec& i, FrameSpec&, Bytes&) { i.collective = 255; },
      "drop unsupported_collective"},
-    {"operation 7", [](InaSpec& i, FrameSpec&, Bytes&) { i.operation = 7; },
-     "drop unsupported_pair"},
+    {"the first that is no operation",
+     [](InaSpec& i, FrameSpec&, Bytes&) { i.operation = kOperations; }, "drop unsupported_pair"},
     {"a user's operation", [](InaSpec& i, FrameSpec&, Bytes&) { i.operation = 128; },
      "drop unsupported_pair"},
     {"type 14", [](InaSpec& i, FrameSpec&, Bytes&) { i.data_type = 14; }, "drop unsupported_pair"},
@@ -392,7 +392,7 @@ const std::vector<Unacceptable> kHelloFields{
     {"a hello of an unknown operation",
      [](InaSpec& i, FrameSpec&, Bytes& d) {
        hello(i, d);
-       i.operation = 7;
+       i.operation = kOperations;
      },
      "drop unsupported_pair"},
     {"nonce 0",
