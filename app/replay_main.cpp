@@ -393,7 +393,7 @@ class Replay {
     for (const std::uint16_t ring : switch_.worker().rings()) {
       rings.push_back(stage::snapshot_ring(switch_.worker(), ring, clock_.latest()));
     }
-    return {report::accounting_table(accounting), report::drops_table(accounting.frames),
+    return {report::tables::kAccounting.with(accounting), report::drops_table(accounting.frames),
             report::foreign_table(accounting.frames), report::rings_table(switch_.rings(), rings)};
   }
 

@@ -3,7 +3,7 @@
 
 #include "control/leases.hpp"
 #include "control/memory.hpp"
-#include "report/table_shapes.hpp"
+#include "report/switch_tables.hpp"
 #include "weir/reasons.hpp"
 
 #include <array>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/answers.hpp"
 
-#include "config/keys.hpp"
+#include "control/switch.hpp"
 #include "frame/frame.hpp"
-#include "report/table_shapes.hpp"
-#include "report/tables.hpp"
-#include "stage/graph.hpp"
+#include "report/switch_tables.hpp"
 #include "text/number.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace weir::report {
 namespace {
@@ -81,31 +80,31 @@ class PortNames {
   std::shared_ptr<const config::Config> config_;
 };
 
-Table lcores_table(const std::vector<control::LcoreSnapshot>& lcores) {
-  Table table(tables::kLcores);
-  for (const control::LcoreSnapshot& lcore : lcores) {
-    const auto& rounds = lcore.rounds;
-    const double busy = rounds.rounds == 0
-                            ? 0.0
-                            : 100.0 * static_cast<double>(rounds.rounds - rounds.idle_rounds) /
-                                  static_cast<double>(rounds.rounds);
-    table.rows.push_back({std::uint64_t{lcore.id}, lcore.roles, std::to_string(lcore.numa_node),
-                          std::uint64_t{lcore.rings}, rounds.rounds, rounds.idle_rounds,
-                          rounds.starved_rounds, rounds.reductions_for_others, rounds.handed_over,
-                          busy, lcore.frames.received, lcore.frames.forwarded,
-                          lcore.frames.consumed, lcore.frames.all_dropped(), lcore.held});
+/// Each group counts once, however many of the tenant's rings are in it.
+stage::LineSnapshot lines_of(const control::TenantUse& use, const control::RingsSeen& seen) {
+  stage::LineSnapshot sum;
+  std::set<std::uint16_t> counted;
+  for (const stage::RingSnapshot& ring : seen.rings) {
+    if (std::ranges::count(use.rings, ring.ring) != 0 &&
+        counted.insert(seen.set->ring_group_of(ring.ring)).second) {
+      sum.waiting += ring.line.waiting;
+      sum.counters.waited += ring.line.counters.waited;
+      sum.counters.queue_full += ring.line.counters.queue_full;
+      sum.counters.over_rate += ring.line.counters.over_rate;
+    }
   }
-  return table;
+  return sum;
 }
 
-Report changes_report(std::span<const config::Change> changes, std::string note) {
-  Table table(tables::kChanges);
+std::string_view text_of(control::GateProcess process) {
+  return process == control::GateProcess::connection
+             ? "a signal has ended a client's process: it took more memory than it may, or a fault"
+             : "the process that accepts has ended, and was started again";
+}
+
+Report changes_report(const std::vector<config::Change>& changes, std::string note) {
+  Table table = tables::kChanges.with_all(changes);
   table.note = std::move(note);
-  for (const config::Change& change : changes) {
-    table.rows.push_back({change.place, change.from, change.to,
-                          std::string(config::name_of(change.effect)),
-                          std::string(config::text_of(change.effect))});
-  }
   return {table};
 }
 
@@ -141,12 +140,7 @@ std::uint16_t port_named(const control::Switch& weir, std::string_view name) {
 Report show_port_information(control::Switch& weir, std::string_view name) {
   Table table(tables::kPortInfo);
   for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
-    const control::PortInformation information = port.information();
-    table.rows.push_back({port.name(), port.config().device, information.driver, information.mac,
-                          information.link, std::uint64_t{information.mtu},
-                          std::uint64_t{port.config().rx_queues},
-                          std::to_string(information.numa_node),
-                          std::string(information.promiscuous ? "on" : "off")});
+    tables::kPortInfo.add(table, {port, port.information()});
   });
   return {table};
 }
@@ -154,27 +148,15 @@ Report show_port_information(control::Switch& weir, std::string_view name) {
 Report show_port_steering(control::Switch& weir, std::string_view name) {
   Table table(tables::kPortSteering);
   for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
-    const control::SteeringState state = port.steering().value_or(control::SteeringState{});
-    const auto by = static_cast<std::size_t>(port.config().rx_steering);
-    table.rows.push_back({port.name(), std::string(config::kRxSteeringNames[by]),
-                          std::uint64_t{state.steered}, std::uint64_t{state.refused},
-                          std::uint64_t{state.without_queue},
-                          state.reason.empty() ? std::string("-") : state.reason});
+    tables::kPortSteering.add(table, {port, port.steering().value_or(control::SteeringState{})});
   });
   return {table};
 }
 
 Report show_port_statistics(control::Switch& weir, std::string_view name) {
   Table table(tables::kPortStats);
-  for_ports(weir, name, [&](std::uint16_t index, const control::Port& port) {
-    const frame::PortCounters counters = weir.inspector().port_counters(index);
-    const control::DeviceLosses losses = port.losses();
-    const frame::ClassCounters& ring = counters.sent(frame::TrafficClass::ring);
-    const frame::ClassCounters& other = counters.sent(frame::TrafficClass::other);
-    table.rows.push_back({port.name(), counters.rx_packets.get(), counters.rx_bytes.get(),
-                          losses.rx_missed, losses.rx_errors, ring.packets + other.packets,
-                          ring.bytes + other.bytes, losses.tx_errors, ring.packets.get(),
-                          ring.dropped.get(), other.packets.get(), other.dropped.get()});
+  for_ports(weir, name, [&](std::uint16_t place, const control::Port& port) {
+    tables::kPortStats.add(table, {port, weir.inspector().port_counters(place), port.losses()});
   });
   return {table};
 }
@@ -183,7 +165,7 @@ Report show_port_extended(control::Switch& weir, std::string_view name) {
   Table table(tables::kPortXstats);
   for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
     for (const auto& [statistic, value] : port.extended_statistics()) {
-      table.rows.push_back({port.name(), statistic, value});
+      tables::kPortXstats.add(table, {port, statistic, value});
     }
   });
   return {table};
@@ -201,12 +183,14 @@ Report show_rings(control::Switch& weir, std::string_view name) {
   }
   const control::RingsSeen seen = weir.inspector().ring(ring_id(weir, name));
   const stage::RingSnapshot& snapshot = seen.rings.front();
-  return {rings_table(*seen.set, seen.rings),
-          members_table(seen.set->rings()[snapshot.ring].spec(), snapshot),
-          recovery_table(snapshot),
+  const RingRow ring{seen.set->rings()[snapshot.ring].spec(), snapshot};
+  const std::vector<RankRow> ranks = ranks_of(ring);
+  return {tables::kRings.with(ring),
+          tables::kMembers.with_all(ranks),
+          tables::kRecovery.with_all(ranks),
           ring_drops_table(snapshot),
-          slot_time_table(snapshot),
-          ring_queue_table(seen.set->rings()[snapshot.ring].spec(), snapshot)};
+          histogram_table(tables::kSlotTime, snapshot.counters.slot_time_ns),
+          tables::kRingQueue.with(ring)};
 }
 
 Report show_stuck(control::Switch& weir, std::string_view name) {
@@ -240,10 +224,6 @@ Report rehearse_reload(control::Switch& weir) {
   return changes_report(weir.reload().rehearse(), "nothing has changed: this was a dry run");
 }
 
-Report show_connections(control::Switch& weir) {
-  return {connections_table(weir.inspector().connections())};
-}
-
 Report show_drops(control::Switch& weir) {
   const stage::Accounting accounting = weir.inspector().accounting();
   return {drops_table(accounting.frames), foreign_table(accounting.frames)};
@@ -254,15 +234,14 @@ Report show_graph(control::Switch& weir) {
 }
 
 Report show_accounting(control::Switch& weir) {
-  return {accounting_table(weir.inspector().accounting())};
+  return {tables::kAccounting.with(weir.inspector().accounting())};
 }
 
 Report show_stations(control::Switch& weir) {
   Table table(tables::kFdb);
   const PortNames names(weir);
   for (const control::Station& station : weir.inspector().stations()) {
-    table.rows.push_back({wire::to_string(station.mac), names.of(station.port),
-                          static_cast<double>(station.age_ms) / 1000.0, station.pins});
+    tables::kFdb.add(table, {station, names.of(station.port)});
   }
   std::sort(table.rows.begin(), table.rows.end());
   return {table};
@@ -276,18 +255,14 @@ Report show_lcores(control::Switch& weir) {
     bursts += lcore.rounds.rx_burst;
     stood_still += lcore.rounds.quiescent_ns;
   }
-  return {lcores_table(lcores), histogram_table(tables::kRxBurst, bursts),
+  return {tables::kLcores.with_all(lcores), histogram_table(tables::kRxBurst, bursts),
           histogram_table(tables::kStoodStill, stood_still)};
 }
 
 Report show_memory(control::Switch& weir) {
   const control::MemoryPlan& plan = weir.inspector().memory_plan();
-  Table table(tables::kMemory);
+  Table table = tables::kMemory.with({plan, weir.inspector().free_mbufs()});
   table.note = plan.explanation;
-  table.rows.push_back({std::uint64_t{plan.mbufs}, std::uint64_t{weir.inspector().free_mbufs()},
-                        std::uint64_t{plan.data_room},
-                        static_cast<double>(plan.pool_bytes) / control::kMiB,
-                        static_cast<double>(plan.ring_bytes) / control::kMiB});
   return {table};
 }
 
@@ -296,23 +271,49 @@ Report show_trace(control::Switch& weir) {
   const auto records = weir.traces().records();
   const auto set = weir.inspector().ring_set();
   const PortNames names(weir);
-  const std::uint64_t start = records.empty() ? 0 : records.front().now_ns;
   for (const frame::TraceRecord& record : records) {
-    const bool in_ring = names_a_slot(record.event);
-    const auto ring_cell = [in_ring](std::uint64_t value) {
-      return in_ring ? std::to_string(value) : std::string("-");
-    };
-    const std::string event = record.event == frame::TraceEvent::dropped
-                                  ? fmt::format("dropped {}", weir::name_of(record.drop))
-                                  : std::string(name_of(record.event));
-    table.rows.push_back(
-        {static_cast<double>(record.now_ns - start) / 1000.0, names.of_ingress(record),
-         std::string(stage::row_of(stage::stage_of(record)).name), event,
-         names.of_all(record.egress), ring_cell(in_ring ? set->rings()[record.ring].spec().id : 0),
-         ring_cell(record.child), ring_cell(record.message), ring_cell(record.packet),
-         std::uint64_t{record.qp}, std::uint64_t{record.psn}, std::uint64_t{record.length}});
+    const std::uint32_t ring = names_a_slot(record.event) ? set->rings()[record.ring].spec().id : 0;
+    tables::kTrace.add(table, {record, records.front().now_ns, names.of_ingress(record),
+                               names.of_all(record.egress), ring});
   }
   return {table};
+}
+
+Report show_tenants(control::Switch& weir) {
+  const control::RingsSeen seen = weir.inspector().rings();
+  Table table(tables::kTenants);
+  for (const control::TenantUse& use : weir.inspector().tenants().uses(*seen.set)) {
+    tables::kTenants.add(table, {use, lines_of(use, seen)});
+  }
+  return {table};
+}
+
+/// Both, also one that has not counted.
+Report show_gate(control::Switch& weir) {
+  Table table(tables::kGate);
+  for (std::size_t i = 0; i < control::kGateProcesses; ++i) {
+    const auto process = static_cast<control::GateProcess>(i);
+    tables::kGate.add(
+        table, {control::name_of(process), weir.gate_log().count(process), text_of(process)});
+  }
+  return {table};
+}
+
+/// Every reason, also one that has not counted: a reader need not know the list.
+Report show_reclaimed(control::Switch& weir) {
+  const control::ReclaimLog& log = weir.rings().reclaim_log();
+  Table reclaims(tables::kReclaims);
+  const control::ReclaimLog::Counts counts = log.counts();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto reason = static_cast<control::ReclaimReason>(i);
+    tables::kReclaims.add(reclaims, {name_of(reason), counts[i], text_of(reason)});
+  }
+  return {tables::kReclaimed.with_all(log.last()), reclaims};
+}
+
+Report show_capture(control::Switch& weir) {
+  const std::optional<capture::Status> last = weir.captures().last();
+  return {last ? tables::kCapture.with(*last) : Table(tables::kCapture)};
 }
 
 } // namespace weir::report

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/switch.hpp"
 #include "report/report.hpp"
 
+#include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace weir::control {
+class Switch;
+struct Principal;
+} // namespace weir::control
 
 namespace weir::report {
 
@@ -50,7 +56,6 @@ std::vector<std::uint32_t> add_rings(control::Switch& weir, std::string_view fil
 Report reload(control::Switch& weir);
 /// The same, but nothing changes.
 Report rehearse_reload(control::Switch& weir);
-Report show_connections(control::Switch& weir);
 Report show_drops(control::Switch& weir);
 /// The stages in the order of stage::kGraph, with the count of each of their drop reasons.
 Report show_graph(control::Switch& weir);
@@ -59,5 +64,12 @@ Report show_stations(control::Switch& weir);
 Report show_lcores(control::Switch& weir);
 Report show_memory(control::Switch& weir);
 Report show_trace(control::Switch& weir);
+Report show_tenants(control::Switch& weir);
+/// The processes of the control service's gate that did not end by themselves.
+Report show_gate(control::Switch& weir);
+/// The rings that were reclaimed last, and how many for each reason.
+Report show_reclaimed(control::Switch& weir);
+/// The last capture. No row: there was none.
+Report show_capture(control::Switch& weir);
 
 } // namespace weir::report

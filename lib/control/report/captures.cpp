@@ -2,8 +2,8 @@
 #include "report/captures.hpp"
 
 #include "capture/filter.hpp"
+#include "control/switch.hpp"
 #include "report/answers.hpp"
-#include "report/table_shapes.hpp"
 #include "text/number.hpp"
 
 #include <fmt/format.h>
@@ -59,20 +59,6 @@ std::optional<std::uint32_t> own_qp_of(control::Switch& weir,
   return qp == 0 ? std::nullopt : std::optional(qp);
 }
 
-std::string text_of(const capture::Status& status) {
-  switch (status.state) {
-  case capture::State::running:
-    return "running";
-  case capture::State::complete:
-    return "ended: has its packets";
-  case capture::State::stopped:
-    return "ended: stopped";
-  case capture::State::failed:
-    return "ended: " + status.error;
-  }
-  return {};
-}
-
 } // namespace
 
 void capture_ring(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
@@ -102,15 +88,6 @@ void capture_ports(control::Switch& weir, std::string_view name, const CaptureTa
     filter.ports = std::uint64_t{1} << port_named(weir, name);
   }
   start(weir, fmt::format("port {}", name), std::move(filter), target);
-}
-
-Report show_capture(control::Switch& weir) {
-  Table table(tables::kCapture);
-  if (const auto status = weir.captures().last()) {
-    table.rows.push_back({status->what, status->file, text_of(*status), status->count,
-                          status->written, status->left_out});
-  }
-  return {table};
 }
 
 } // namespace weir::report

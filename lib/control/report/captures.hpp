@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/switch.hpp"
-#include "report/report.hpp"
-
+#include <cstdint>
 #include <string_view>
+
+namespace weir::control {
+class Switch;
+} // namespace weir::control
 
 namespace weir::report {
 
@@ -26,8 +28,5 @@ void capture_ring(control::Switch& weir, std::string_view ring, const CaptureTar
 void capture_connection(control::Switch& weir, std::string_view connection,
                         const CaptureTarget& target);
 void capture_ports(control::Switch& weir, std::string_view port, const CaptureTarget& target);
-
-/// The last capture. No row: there was none.
-Report show_capture(control::Switch& weir);
 
 } // namespace weir::report

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/questions.hpp"
 
+#include "control/inspector.hpp"
+#include "control/switch.hpp"
 #include "report/answers.hpp"
-#include "report/captures.hpp"
-#include "report/gate.hpp"
-#include "report/reclaims.hpp"
-#include "report/table_shapes.hpp"
-#include "report/tenants.hpp"
+#include "report/switch_tables.hpp"
 
 #include <algorithm>
 #include <array>
@@ -39,8 +37,14 @@ Report without_argument(control::Switch& weir, std::string_view) {
   return show(weir);
 }
 
-template <const TableShape&... shapes>
-constexpr std::array answer{&shapes...};
+template <const auto&... shapes>
+constexpr std::array<const TableShape*, sizeof...(shapes)> answer{&shapes...};
+
+/// The answer that has what the inspector says there as rows of one table.
+template <const auto& table, auto member>
+Report rows_of(control::Switch& weir, std::string_view) {
+  return {table.with_all((weir.inspector().*member)())};
+}
 
 constexpr std::array kQuestions{
     Question{"show port info <name|all>", "/weir/port/info", "devices, links, MTUs", Stops::none,
@@ -71,7 +75,7 @@ constexpr std::array kQuestions{
              answer<tables::kGate>, without_argument<show_gate>},
     Question{"show conn all", "/weir/conn", "queue pairs between ring neighbours",
              Stops::one_for_each_part, answer<tables::kConnections>,
-             without_argument<show_connections>},
+             rows_of<tables::kConnections, &control::Inspector::connections>},
     Question{"show drops", "/weir/drops", "every drop reason that has counted", Stops::one,
              answer<tables::kDrops, tables::kForeign>, without_argument<show_drops>},
     Question{"show accounting", "/weir/accounting",

@@ -5,13 +5,17 @@
 /// socket are views of it. The load test checks that each answer stops the lcores as often as
 /// `stops` says.
 
-#include "control/switch.hpp"
 #include "report/report.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace weir::control {
+class Switch;
+} // namespace weir::control
 
 namespace weir::report {
 

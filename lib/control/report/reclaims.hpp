@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/switch.hpp"
-#include "report/report.hpp"
-
 #include <chrono>
 #include <string_view>
+
+namespace weir::control {
+class Switch;
+struct Principal;
+} // namespace weir::control
 
 namespace weir::report {
 
@@ -14,8 +16,5 @@ namespace weir::report {
 /// UnknownName and control::NotAllowed.
 std::chrono::seconds drain_ring(control::Switch& weir, std::string_view ring,
                                 std::string_view seconds, const control::Principal& principal);
-
-/// The rings that were reclaimed last, and how many for each reason.
-Report show_reclaimed(control::Switch& weir);
 
 } // namespace weir::report

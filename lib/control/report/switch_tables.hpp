@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Tables of what only a running switch has: ports, lcores, tenants, memory. A column is defined
+/// here and nowhere else, as in tables.hpp.
+
+#include "capture/capture.hpp"
+#include "config/difference.hpp"
+#include "control/gate_log.hpp"
+#include "control/leases.hpp"
+#include "control/memory.hpp"
+#include "control/port.hpp"
+#include "control/snapshots.hpp"
+#include "control/tenants.hpp"
+#include "frame/trace.hpp"
+#include "report/tables.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace weir::report {
+
+struct PortRow {
+  const control::Port& port;
+  control::PortInformation information;
+};
+
+struct PortCountsRow {
+  const control::Port& port;
+  frame::PortCounters counters;
+  control::DeviceLosses losses;
+
+  const frame::ClassCounters& ring() const { return counters.sent(frame::TrafficClass::ring); }
+
+  const frame::ClassCounters& other() const { return counters.sent(frame::TrafficClass::other); }
+};
+
+struct PortStatisticRow {
+  const control::Port& port;
+  std::string name;
+  std::uint64_t value;
+};
+
+struct PortSteeringRow {
+  const control::Port& port;
+  control::SteeringState state;
+
+  std::string_view rx_steering() const;
+};
+
+struct StationRow {
+  control::Station station;
+  std::string port;
+};
+
+struct TenantRow {
+  const control::TenantUse& use;
+  stage::LineSnapshot lines; // of its rings together
+
+  std::string hosts() const;
+};
+
+struct MemoryRow {
+  const control::MemoryPlan& plan;
+  std::uint32_t free_mbufs;
+};
+
+struct TraceRow {
+  const frame::TraceRecord& record;
+  std::uint64_t start_ns; // of the first record
+  std::string ingress;
+  std::string egress;
+  std::uint32_t ring; // its id, if the record names a slot
+
+  std::string_view stage() const;
+  std::string event() const;
+  /// Where the record names a slot.
+  std::string of_slot(std::uint64_t value) const;
+};
+
+double busy_percent(const control::LcoreSnapshot& lcore);
+/// ISO 8601, in UTC.
+std::string utc_text(std::uint64_t time_ns);
+std::string text_of(const capture::Status& status);
+
+/// A limit, or that there is none.
+template <typename Number>
+Cell limit_cell(const std::optional<Number>& limit) {
+  return limit ? to_cell(*limit) : to_cell(kNone);
+}
+
+namespace tables {
+
+inline constexpr TableOf kPortInfo{
+    "port_info",
+    "",
+    column("port", "port", [](const PortRow& p) { return p.port.name(); }),
+    column("device", "device", [](const PortRow& p) { return p.port.config().device; }),
+    column("driver", "driver", [](const PortRow& p) { return p.information.driver; }),
+    column("mac", "MAC", [](const PortRow& p) { return p.information.mac; }),
+    column("link", "link", [](const PortRow& p) { return p.information.link; }),
+    column("mtu", "MTU", [](const PortRow& p) { return p.information.mtu; }),
+    column("rx_queues", "rx queues", [](const PortRow& p) { return p.port.config().rx_queues; }),
+    column("numa_node", "NUMA node",
+           [](const PortRow& p) { return std::to_string(p.information.numa_node); }),
+    column("promiscuous", "promiscuous", [](const PortRow& p) {
+      return std::string_view(p.information.promiscuous ? "on" : "off");
+    })};
+
+inline constexpr TableOf kPortStats{
+    "port_stats",
+    "",
+    column("port", "port", [](const PortCountsRow& p) { return p.port.name(); }),
+    column("rx_packets", "rx packets",
+           [](const PortCountsRow& p) { return p.counters.rx_packets.get(); }),
+    column("rx_bytes", "rx bytes",
+           [](const PortCountsRow& p) { return p.counters.rx_bytes.get(); }),
+    column("rx_missed", "rx missed", [](const PortCountsRow& p) { return p.losses.rx_missed; }),
+    column("rx_errors", "rx errors", [](const PortCountsRow& p) { return p.losses.rx_errors; }),
+    column("tx_packets", "tx packets",
+           [](const PortCountsRow& p) { return p.ring().packets + p.other().packets; }),
+    column("tx_bytes", "tx bytes",
+           [](const PortCountsRow& p) { return p.ring().bytes + p.other().bytes; }),
+    column("tx_errors", "tx errors", [](const PortCountsRow& p) { return p.losses.tx_errors; }),
+    column("tx_ring_packets", "of rings",
+           [](const PortCountsRow& p) { return p.ring().packets.get(); }),
+    column("tx_ring_dropped", "dropped",
+           [](const PortCountsRow& p) { return p.ring().dropped.get(); }),
+    column("tx_other_packets", "others",
+           [](const PortCountsRow& p) { return p.other().packets.get(); }),
+    column("tx_other_dropped", "dropped",
+           [](const PortCountsRow& p) { return p.other().dropped.get(); })};
+
+inline constexpr TableOf kPortXstats{
+    "port_xstats", "",
+    column("port", "port", [](const PortStatisticRow& p) { return p.port.name(); }),
+    column("name", "name", [](const PortStatisticRow& p) { return std::string_view(p.name); }),
+    column("value", "value", [](const PortStatisticRow& p) { return p.value; })};
+
+inline constexpr TableOf kPortSteering{
+    "port_steering", "pairs of ring neighbours that may arrive at the port",
+    column("port", "port", [](const PortSteeringRow& p) { return p.port.name(); }),
+    column("rx_steering", "rx steering", [](const PortSteeringRow& p) { return p.rx_steering(); }),
+    column("steered", "pairs steered", [](const PortSteeringRow& p) { return p.state.steered; }),
+    column("refused", "refused", [](const PortSteeringRow& p) { return p.state.refused; }),
+    // Their workers poll none of the port's.
+    column("without_queue", "without queue",
+           [](const PortSteeringRow& p) { return p.state.without_queue; }),
+    column("reason", "the driver's reason", [](const PortSteeringRow& p) {
+      return p.state.reason.empty() ? kNone : std::string_view(p.state.reason);
+    })};
+
+inline constexpr TableOf kTenants{
+    "tenants", "",
+    column("tenant", "tenant",
+           [](const TenantRow& t) { return std::string_view(t.use.tenant.name); }),
+    column("rings", "rings", [](const TenantRow& t) { return t.use.rings.size(); }),
+    column("most_rings", "most", [](const TenantRow& t) { return limit_cell(t.use.tenant.rings); }),
+    column("memory_mib", "MiB",
+           [](const TenantRow& t) { return static_cast<double>(t.use.bytes) / control::kMiB; }),
+    column("most_memory_mib", "most",
+           [](const TenantRow& t) { return limit_cell(t.use.tenant.memory_mib); }),
+    column("neighbours", "neighbours", [](const TenantRow& t) { return t.use.neighbours; }),
+    column("most_neighbours", "most",
+           [](const TenantRow& t) { return limit_cell(t.use.tenant.neighbours); }),
+    column("packets_per_second", "packets a second",
+           [](const TenantRow& t) { return limit_cell(t.use.tenant.packets_per_second); }),
+    column("waiting", "waiting", [](const TenantRow& t) { return t.lines.waiting; }),
+    column("waited", "waited", [](const TenantRow& t) { return t.lines.counters.waited; }),
+    column("queue_full", "dropped: queue full",
+           [](const TenantRow& t) { return t.lines.counters.queue_full; }),
+    column("over_rate", "dropped: its rate",
+           [](const TenantRow& t) { return t.lines.counters.over_rate; }),
+    // Blocks of addresses.
+    column("hosts", "hosts", [](const TenantRow& t) { return t.hosts(); })};
+
+inline constexpr TableOf kGate{
+    "gate", "processes between the network and the control service, since the switch was started",
+    column("process", "process", [](const ReasonRow& g) { return g.reason; }),
+    column("count", "ended", [](const ReasonRow& g) { return g.count; }),
+    column("meaning", "meaning", [](const ReasonRow& g) { return g.meaning; })};
+
+inline constexpr TableOf kReclaimed{
+    "reclaimed",
+    "",
+    column("ring", "ring", [](const control::Reclaimed& r) { return r.ring; }),
+    column("time", "time (UTC)", [](const control::Reclaimed& r) { return utc_text(r.time_ns); }),
+    column("reason", "reason",
+           [](const control::Reclaimed& r) { return name_of(r.grounds.reason); }),
+    column("silent_s", "silent s",
+           [](const control::Reclaimed& r) { return r.grounds.silence_ns / 1'000'000'000; }),
+    column("frames", "frames", [](const control::Reclaimed& r) { return r.frames; }),
+    column("fate", "the ring", [](const control::Reclaimed& r) { return name_of(r.fate); })};
+
+inline constexpr Reasons kReclaims{"reclaims",
+                                   "rings that the switch took back, since it was started"};
+
+inline constexpr TableOf kFdb{
+    "fdb",
+    "",
+    column("mac", "MAC", [](const StationRow& s) { return to_string(s.station.mac); }),
+    column("port", "port", [](const StationRow& s) { return std::string_view(s.port); }),
+    column("age_s", "age s",
+           [](const StationRow& s) { return static_cast<double>(s.station.age_ms) / 1000.0; }),
+    column("pins", "pinned by", [](const StationRow& s) { return s.station.pins; })};
+
+inline constexpr TableOf kLcores{
+    "lcores", "", column("lcore", "lcore", [](const control::LcoreSnapshot& l) { return l.id; }),
+    column("roles", "roles",
+           [](const control::LcoreSnapshot& l) { return std::string_view(l.roles); }),
+    column("numa_node", "NUMA node",
+           [](const control::LcoreSnapshot& l) { return std::to_string(l.numa_node); }),
+    column("rings", "rings", [](const control::LcoreSnapshot& l) { return l.rings; }),
+    column("rounds", "rounds", [](const control::LcoreSnapshot& l) { return l.rounds.rounds; }),
+    column("idle_rounds", "idle rounds",
+           [](const control::LcoreSnapshot& l) { return l.rounds.idle_rounds; }),
+    column("starved_rounds", "without mbufs",
+           [](const control::LcoreSnapshot& l) { return l.rounds.starved_rounds; }),
+    column("reductions_for_others", "reductions for others",
+           [](const control::LcoreSnapshot& l) { return l.rounds.reductions_for_others; }),
+    // Frames for other lcores' workers.
+    column("handed_over", "handed over",
+           [](const control::LcoreSnapshot& l) { return l.rounds.handed_over; }),
+    column("busy_percent", "busy %",
+           [](const control::LcoreSnapshot& l) { return busy_percent(l); }),
+    column("received", "received",
+           [](const control::LcoreSnapshot& l) { return l.frames.received; }),
+    column("forwarded", "forwarded",
+           [](const control::LcoreSnapshot& l) { return l.frames.forwarded; }),
+    column("consumed", "consumed",
+           [](const control::LcoreSnapshot& l) { return l.frames.consumed; }),
+    column("dropped", "dropped",
+           [](const control::LcoreSnapshot& l) { return l.frames.all_dropped(); }),
+    column("held", "held", [](const control::LcoreSnapshot& l) { return l.held; })};
+
+inline constexpr Buckets kRxBurst{"rx_burst", "from packets", "to packets"};
+inline constexpr Buckets kStoodStill{"stood_still", "from ns", "to ns",
+                                     "each time that an lcore stood still for a question"};
+
+inline constexpr TableOf kMemory{
+    "memory",
+    "",
+    column("mbufs", "mbufs", [](const MemoryRow& m) { return m.plan.mbufs; }),
+    column("free_mbufs", "free", [](const MemoryRow& m) { return m.free_mbufs; }),
+    column("data_room", "data room", [](const MemoryRow& m) { return m.plan.data_room; }),
+    column(
+        "pool_mib", "pool MiB",
+        [](const MemoryRow& m) { return static_cast<double>(m.plan.pool_bytes) / control::kMiB; }),
+    column("ring_mib", "rings MiB", [](const MemoryRow& m) {
+      return static_cast<double>(m.plan.ring_bytes) / control::kMiB;
+    })};
+
+inline constexpr TableOf kCapture{
+    "capture",
+    "",
+    column("of", "of", [](const capture::Status& c) { return std::string_view(c.what); }),
+    column("file", "file", [](const capture::Status& c) { return std::string_view(c.file); }),
+    column("state", "state", [](const capture::Status& c) { return text_of(c); }),
+    column("count", "wanted", [](const capture::Status& c) { return c.count; }),
+    column("written", "written", [](const capture::Status& c) { return c.written; }),
+    column("queue_full", "left out: queue full",
+           [](const capture::Status& c) { return c.left_out; })};
+
+inline constexpr TableOf kChanges{
+    "changes",
+    "",
+    column("key", "key", [](const config::Change& c) { return c.place; }),
+    column("from", "running", [](const config::Change& c) { return c.from; }),
+    column("to", "file", [](const config::Change& c) { return c.to; }),
+    column("effect", "effect", [](const config::Change& c) { return name_of(c.effect); }),
+    column("meaning", "meaning", [](const config::Change& c) { return text_of(c.effect); })};
+
+inline constexpr TableOf kTrace{
+    "trace",
+    "",
+    column("time_us", "time us",
+           [](const TraceRow& t) {
+             return static_cast<double>(t.record.now_ns - t.start_ns) / 1000.0;
+           }),
+    column("ingress", "from", [](const TraceRow& t) { return std::string_view(t.ingress); }),
+    column("stage", "stage", [](const TraceRow& t) { return t.stage(); }),
+    column("event", "event", [](const TraceRow& t) { return t.event(); }),
+    column("egress", "to", [](const TraceRow& t) { return std::string_view(t.egress); }),
+    column("ring", "ring", [](const TraceRow& t) { return t.of_slot(t.ring); }),
+    column("rank", "rank", [](const TraceRow& t) { return t.of_slot(t.record.child); }),
+    column("message", "message", [](const TraceRow& t) { return t.of_slot(t.record.message); }),
+    column("packet", "packet", [](const TraceRow& t) { return t.of_slot(t.record.packet); }),
+    column("qp", "to QP", [](const TraceRow& t) { return t.record.qp; }),
+    column("psn", "PSN", [](const TraceRow& t) { return t.record.psn; }),
+    column("bytes", "bytes", [](const TraceRow& t) { return t.record.length; })};
+
+} // namespace tables
+} // namespace weir::report
