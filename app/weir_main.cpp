@@ -15,6 +15,7 @@
 #include "drain.hpp"
 #include "ethdev/eal.hpp"
 #include "event_monitor.hpp"
+#include "events/background_sink.hpp"
 #include "feed_watchdog.hpp"
 #include "listeners.hpp"
 #include "metrics/endpoint.hpp"
@@ -302,7 +303,9 @@ void run_switch(const Options& options, const config::Config& config,
                 const std::vector<std::string>& first_commands) {
   const bool has_prompt = options.interactive && isatty(STDIN_FILENO) == 1;
   app::PromptLog prompt_log;
-  events::EventLog log(has_prompt ? prompt_log.sink() : events::sink_of_this_process());
+  events::EventLog log(
+      has_prompt ? prompt_log.sink()
+                 : std::make_unique<events::BackgroundSink>(events::sink_of_this_process()));
   control::Switch weir(config);
   weir.rings().tell_reclaims_to(
       [&log](const control::Reclaimed& reclaimed) { log.write(app::event_of(reclaimed)); });

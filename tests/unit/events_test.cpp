@@ -3,6 +3,7 @@
 /// What the log tells of rings, and how often. Each test is a story of looks; the lines are what an
 /// operator should read.
 
+#include "events/background_sink.hpp"
 #include "events/event_log.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
@@ -12,10 +13,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <future>
 #include <gmock/gmock.h>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::events::events_test {
@@ -368,6 +371,42 @@ TEST(EventLog, BoundsAKindHoweverManyRingsThereAre) {
   log.tell_left_out(start + std::chrono::seconds(60));
   EXPECT_THAT(lines, ElementsAre("150 more lines of `loss of all` in a minute were left out "
                                  "[lines_left_out lines=150]"));
+}
+
+/// Takes nothing until it is opened.
+class Stuck : public Lines {
+ public:
+  Stuck(std::vector<std::string>& lines, std::shared_future<void> opened)
+      : Lines(lines), opened_(std::move(opened)) {}
+
+  void put(const Event& event) override {
+    opened_.wait();
+    Lines::put(event);
+  }
+
+ private:
+  std::shared_future<void> opened_;
+};
+
+TEST(BackgroundSink, HoldsUpNobodyAndLosesNothingWithoutAWord) {
+  std::vector<std::string> lines;
+  std::promise<void> open;
+  const std::size_t last = BackgroundSink::kMostWaiting + 10;
+  {
+    BackgroundSink sink(std::make_unique<Stuck>(lines, open.get_future().share()));
+    for (std::size_t ring = 0; ring <= last; ++ring) {
+      sink.put({EventKind::loss, fmt::format("ring {}", ring), {}});
+    }
+    open.set_value();
+  }
+  ASSERT_GE(lines.size(), BackgroundSink::kMostWaiting + 1);
+  EXPECT_EQ(lines[0], "ring 0 [loss]");
+  EXPECT_EQ(lines[BackgroundSink::kMostWaiting - 1],
+            fmt::format("ring {} [loss]", BackgroundSink::kMostWaiting - 1));
+  const std::size_t written = lines.size() - 1;
+  EXPECT_EQ(lines.back(), fmt::format("{0} lines were left out: the log took none "
+                                      "[lines_left_out lines={0}]",
+                                      last + 1 - written));
 }
 
 } // namespace

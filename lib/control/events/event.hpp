@@ -111,7 +111,8 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::terminal_gone, "terminal_gone", Severity::notice,
      "the prompt's terminal hung up; the switch goes on without a prompt"},
     {EventKind::lines_left_out, "lines_left_out", Severity::notice,
-     "there were more lines of a kind than ten in a minute"},
+     "there were more lines of a kind than ten in a minute, or the log took none for so long that "
+     "a thousand waited"},
 }};
 
 static_assert(std::ranges::is_sorted(kEvents, {}, &EventRow::kind));
