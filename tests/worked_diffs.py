@@ -97,10 +97,20 @@ def build_and_test(diff: WorkedDiff, copy: Path) -> None:
             run([f"build/{program}" if is_built else program, *arguments], copy)
 
 
+def check_tests(tests: list[str]) -> None:
+    """That there are such tests, without building them."""
+    if not tests:
+        raise Mistake("names no test")
+    programs = (ROOT / "tests/unit/meson.build").read_text()
+    for test in tests:
+        unit = re.match(r"tests/unit/(\w+)_test\b", test)
+        if unit and f"'{unit[1]}': " not in programs:
+            raise Mistake(f"found the test {test}; allowed: a program of tests/unit/meson.build")
+
+
 def try_diff(diff: WorkedDiff, with_build: bool) -> None:
     """Throws a Mistake."""
-    if not diff.tests:
-        raise Mistake("names no test")
+    check_tests(diff.tests)
     places = places_in(diff.patch)
     if too_many := places - diff.limits:
         told = ", ".join(f"{count} in {folder}" for folder, count in diff.limits.items())
