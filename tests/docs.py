@@ -92,7 +92,7 @@ def check_links() -> list[str]:
 def check_keys() -> list[str]:
     """docs/configuration.md has exactly the configuration's keys, word by word."""
     rows = r'(?:key|key_by|seconds|map|map_of_same|entries)<[\w:&]+>\(\s*"(\w+)",'
-    known = set(re.findall(rows, read("lib/control/config/fields.cpp")))
+    known = set(re.findall(rows, read("lib/controlplane/config/fields.cpp")))
     table = read("docs/configuration.md")
     keys = [key for cell in re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE) for key in re.findall(r"`([^`]+)`", cell)]
     words = {word for key in keys for word in re.findall(r"\w+", key)}
@@ -102,9 +102,9 @@ def check_keys() -> list[str]:
 
 def commands_in_code() -> dict[str, str]:
     """Each command of the prompt and its path in telemetry, or ""."""
-    questions = re.findall(r'Question\{"([^"]+)",\s*"([^"]+)"', read("lib/control/report/questions.cpp"))
+    questions = re.findall(r'Question\{"([^"]+)",\s*"([^"]+)"', read("lib/controlplane/report/questions.cpp"))
     actions = re.findall(r'commands(?:_\.push_back|\.add)\(\s*\{(?:\.words = )?\{("[^}]+")\}',
-                         read("lib/control/command/commands.cpp") + read("app/weir_main.cpp"))
+                         read("lib/controlplane/command/commands.cpp") + read("app/weir_main.cpp"))
     return dict(questions) | {re.sub(r'",\s*"', " ", words).strip('"'): "" for words in actions}
 
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// weir-gate: stands between the network and the control service of a switch, which starts it
-/// (lib/control/gate/process.cpp) with the files of its TLS, the descriptor of its channel, and
-/// those of the sockets that listen.
+/// (lib/controlplane/gate/process.cpp) with the files of its TLS, the descriptor of its channel,
+/// and those of the sockets that listen.
 
 #include "acceptor.hpp"
 #include "rights.hpp"
