@@ -124,7 +124,7 @@ MAPS = {
     "connections.": f"ports: [PORT]\nconnections: {UNKNOWN}",
     "metrics.": f"ports: [PORT]\nmetrics: {UNKNOWN}",
     "control.": f"ports: [PORT]\ncontrol: {UNKNOWN}",
-    "control.tls.": f"ports: [PORT]\ncontrol: {{ tls: {UNKNOWN} }}",
+    "control.tls.": f"ports: [PORT]\ncontrol: {{ listen: ['127.0.0.1:1'], tls: {UNKNOWN} }}",
     "tenants[].": f"ports: [PORT]\ntenants: [{UNKNOWN}]",
     "spare.": f"ports: [PORT]\nspare: {UNKNOWN}",
     "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",

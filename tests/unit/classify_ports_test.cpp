@@ -98,6 +98,23 @@ TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
   EXPECT_EQ(bench.classify(other_qp, 1), "forward");
 }
 
+/// What remains of a ring without ports or nonce (docs/security.md), and how it ends.
+TEST(Ports, ARingWithoutThemIsForWhoSaysItsHellosFirstUntilAReset) {
+  RingJob job({.world = 3});
+  RingJob strangers({.world = 3});
+  strangers.restart(9); // a larger epoch
+  Bench bench({job.ring()});
+  EXPECT_EQ(bench.classify(strangers.hello(0), 3), "waits 0.0");
+  EXPECT_EQ(bench.classify(strangers.hello(1), 3), "waits 0.1");
+  EXPECT_EQ(bench.classify(strangers.hello(2), 3), "begins 0");
+  EXPECT_EQ(bench.classify(job.hello(0), 0), "drop wrong_port");
+  EXPECT_EQ(bench.classify(job.hello(0), 3), "drop old_epoch");
+  bench.incarnations().reset(0);
+  EXPECT_EQ(bench.classify(job.hello(0), 0), "waits 0.0");
+  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
+  EXPECT_EQ(bench.classify(job.hello(2), 2), "begins 0");
+}
+
 /// A member that has moved can say hello only after its old run is over.
 TEST(Ports, TheNextRunMayComeByOthers) {
   RingJob job({.world = 2});
