@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -65,9 +66,11 @@ enum class DataType : std::uint8_t {
 #undef X
 };
 
-#define X(...) +1
-inline constexpr std::size_t kOperations = 0 WEIR_OPERATIONS(X);
-inline constexpr std::size_t kDataTypes = 0 WEIR_DATA_TYPES(X);
+#define X(operation, ...) Operation::operation,
+inline constexpr std::size_t kOperations = std::initializer_list<Operation>{WEIR_OPERATIONS(X)}.size();
+#undef X
+#define X(type, ...) DataType::type,
+inline constexpr std::size_t kDataTypes = std::initializer_list<DataType>{WEIR_DATA_TYPES(X)}.size();
 #undef X
 // clang-format on
 

@@ -45,9 +45,9 @@ inline std::vector<Key> keys_of_entries(const Value& value) {
 /// A key that its functions read and tell.
 template <typename T>
 Field<T> key_by(std::string_view name, const Value& value, std::string_view about, Effect effect,
-                std::string without, std::function<void(const yaml::Reader&, T&)> read,
+                const std::string& without, std::function<void(const yaml::Reader&, T&)> read,
                 std::function<std::string(const T&, const Config&)> words) {
-  Field<T> field{.name = name, .value = value, .about = about, .without = std::move(without)};
+  Field<T> field{.name = name, .value = value, .about = about, .without = without};
   field.leaves.push_back({std::string(name), effect, std::move(words)});
   field.below = keys_of_entries(value);
   if (read) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace weir::stage {
@@ -88,10 +89,13 @@ enum class StageId : std::uint8_t {
 enum class ShortcutId : std::uint8_t { WEIR_SHORTCUTS(WEIR_ID) };
 #undef WEIR_ID
 
-#define WEIR_ONE(...) +1
-inline constexpr std::size_t kStages = WEIR_STAGES(WEIR_ONE);
-inline constexpr std::size_t kShortcuts = WEIR_SHORTCUTS(WEIR_ONE);
-#undef WEIR_ONE
+#define WEIR_ID(name, ...) StageId::name,
+inline constexpr std::size_t kStages = std::initializer_list<StageId>{WEIR_STAGES(WEIR_ID)}.size();
+#undef WEIR_ID
+#define WEIR_ID(name, ...) ShortcutId::name,
+inline constexpr std::size_t kShortcuts =
+    std::initializer_list<ShortcutId>{WEIR_SHORTCUTS(WEIR_ID)}.size();
+#undef WEIR_ID
 
 /// A set of enum values below 128, for example stages or reasons.
 template <typename Enum>
