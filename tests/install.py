@@ -34,7 +34,7 @@ SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
 # What is written for those who use Weir.
 PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "operating", "planner",
-         "planning", "prompt", "protocol", "pytorch", "reload", "rings", "steering", "tenants", "transports", "troubleshooting")
+         "planning", "prompt", "protocol", "pytorch", "transports", "troubleshooting")
 # libibverbs names the two others in its .pc file.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")
 ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
