@@ -16,16 +16,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "replay"))
 from jobs import rebuilt  # noqa: E402
-from roce import (HELLO, INA_LEN, MAGIC, RC_DATA, RESULT, Ina, Roce, internet_checksum, parse_roce,  # noqa: E402
+from roce import (HELLO, INA_LEN, MAGIC, PARTIAL, RC_DATA, RESULT, Ina, Roce, internet_checksum, parse_roce,  # noqa: E402
                   pcap_bytes, read_pcap)
 
 DISSECTOR = ROOT / "tools" / "wireshark" / "weir.lua"
 OWN_CAPTURES = ROOT / "tests" / "wireshark" / "captures"
 CAPTURES = ROOT / "tests" / "replay" / "captures"
 FIELDS = ("version", "op", "dtype", "flags", "ring", "rank", "world", "msg", "len", "epoch", "session", "nonce",
-          "collective", "ack_timeout", "root", "qp", "packet", "packets", "begins_in", "repeats", "value")
+          "digest", "collective", "ack_timeout", "root", "lo", "kind", "qp", "packet", "packets", "begins_in", "repeats", "value")
 SEND_ONLY, WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x04, 0x06, 0x07, 0x08, 0x0A
 QP, PSN = 0x12, 100
+
+# By whether it is a hello, and whether RESULT is set: what a single switch and its hosts send.
+KINDS = {(False, False): "contribution", (False, True): "total", (True, False): "hello", (True, True): "hello's result"}
 
 Row = dict[str, list[str]]
 
@@ -60,6 +63,15 @@ def dissected_file(file: Path, columns: list[str] | None = None) -> list[Row]:
             for line in done.stdout.splitlines()]
 
 
+def shown_in_full(frame: bytes) -> str:
+    """What tshark prints of a frame with all its lines."""
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        file.write(pcap_bytes([frame]))
+        file.flush()
+        return subprocess.run(["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", file.name, "-O", "weir"],
+                              capture_output=True, text=True, timeout=60, check=True).stdout
+
+
 def header_row(header: Ina) -> Row:
     """The fields of a header, as tshark writes them."""
     is_hello, is_result = header.collective == HELLO, bool(header.flags & RESULT)
@@ -67,6 +79,7 @@ def header_row(header: Ina) -> Row:
            "world": header.world, "len": header.msg_len, "epoch": header.epoch, "collective": header.collective,
            "ack_timeout": header.ack_timeout, "root": header.root}
     texts = {key: [str(value)] for key, value in row.items()}
+    texts["kind"] = [KINDS[is_hello, is_result]]
     texts["flags"], texts["qp"] = [f"0x{header.flags:02x}"], [f"0x{header.qp:08x}"]
     texts["nonce" if is_hello and not is_result else "session"] = [f"0x{header.session:08x}"]
     texts["nonce" if is_hello and is_result else "msg"] = \
@@ -241,6 +254,59 @@ class MadeFrames(unittest.TestCase):
         frame = packet(WRITE_ONLY, PSN, message(bytes(8)))
         row, = dissected([frame[:12] + b"\x81\x00\x00\x2a" + frame[12:]])
         self.assertEqual(row["ring"], ["7"])
+
+
+class TreeFrames(unittest.TestCase):
+    """What travels between the switches of a tree: ranks 2 and 3 of 5 are below one that has a parent."""
+
+    OWN, PARENTS = 0xABCD, 0xBEEF  # sessions
+    COLUMNS = ["weir.kind", "weir.session", "weir.nonce", "weir.digest", "weir.msg", "weir.root", "weir.lo", "_ws.col.Info"]
+
+    def row_of(self, data: bytes, **said: int) -> tuple[list[str], ...]:
+        row, = dissected([packet(WRITE_ONLY, PSN, message(data, rank=3, world=5, **said))], self.COLUMNS)
+        return tuple(row[column] for column in self.COLUMNS)
+
+    def test_a_hello_that_climbs(self) -> None:
+        """It has the digest for a number and the first rank of the range for a root. Its session is still the nonce."""
+        self.assertEqual(self.row_of(b"", collective=HELLO, flags=PARTIAL, msg=0xD16E57, root=2, session=0xFEED),
+                         (["climbing hello"], [], ["0x0000feed"], ["0x00d16e57"], [], [], ["2"],
+                          ["ring 7 rank 3/5: hello of ranks 2 to 3 [PARTIAL]"]))
+
+    def test_a_partial_sum(self) -> None:
+        self.assertEqual(self.row_of(bytes(8), flags=PARTIAL, session=self.PARENTS),
+                         (["partial sum"], ["0x0000beef"], [], [], ["5"], ["0"], [],
+                          ["ring 7 rank 3/5 message 5: sum of i32 [PARTIAL]"]))
+
+    def test_a_total(self) -> None:
+        self.assertEqual(self.row_of(bytes(8), flags=RESULT, session=self.OWN),
+                         (["total"], ["0x0000abcd"], [], [], ["5"], ["0"], [],
+                          ["ring 7 rank 3/5 message 5: sum of i32 [RESULT]"]))
+
+    def test_the_root_of_a_broadcast_is_a_rank_in_a_partial_sum_too(self) -> None:
+        kind, *_, root, first, info = self.row_of(bytes(8), flags=PARTIAL, collective=2, root=1)
+        self.assertEqual((kind, root, first), (["partial sum"], ["1"], []))
+        self.assertEqual(info, ["ring 7 rank 3/5 message 5: broadcast by rank 1 [PARTIAL]"])
+
+    def test_the_parents_session_is_marked(self) -> None:
+        for flags, marks in ((PARTIAL, 1), (RESULT, 0), (0, 0)):
+            shown = shown_in_full(packet(WRITE_ONLY, PSN, message(bytes(8), flags=flags, session=self.PARENTS)))
+            self.assertEqual(shown.count("Session: 0x0000beef"), 1)
+            self.assertEqual(shown.count("Session: 0x0000beef (the parent's)"), marks, flags)
+
+    def test_no_packet_is_a_total_and_a_partial_sum(self) -> None:
+        row, = dissected([packet(WRITE_ONLY, PSN, message(bytes(8), flags=RESULT | PARTIAL))], ["_ws.expert.message"])
+        self.assertEqual(row["_ws.expert.message"], ["RESULT and PARTIAL: a total is no partial sum"])
+
+    def test_what_comes_is_not_repeated_by_what_leaves(self) -> None:
+        """A capture at a switch: contribution and partial sum on one connection; on another, two totals by their sessions."""
+        for pair in (({}, {"flags": PARTIAL, "session": self.PARENTS}),
+                     ({"flags": RESULT, "session": self.PARENTS}, {"flags": RESULT, "session": self.OWN})):
+            frames = [frame for said in pair
+                      for frame in (packet(WRITE_FIRST, PSN, Ina.LAYOUT.pack(*header(msg_len=92, **said)) + bytes(88)),
+                                    packet(WRITE_LAST, PSN + 1, bytes(4)))]
+            rows = dissected([*frames, *frames[2:]])
+            self.assertEqual([row["begins_in"] for row in rows], [[], ["1"], [], ["3"], ["3"], ["3"]])
+            self.assertEqual([row["repeats"] for row in rows], [[], [], [], [], ["3"], ["4"]])
 
 
 def message_on(queue_pair: int) -> list[bytes]:

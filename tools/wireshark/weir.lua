@@ -52,9 +52,12 @@ local field = {
   epoch = ProtoField.uint32("weir.epoch", "Epoch"),
   session = ProtoField.uint32("weir.session", "Session", base.HEX),
   nonce = ProtoField.uint32("weir.nonce", "Nonce", base.HEX),
+  digest = ProtoField.uint32("weir.digest", "Digest of the ring", base.HEX),
   collective = ProtoField.uint8("weir.collective", "Collective", base.DEC, COLLECTIVES),
   ack_timeout = ProtoField.uint8("weir.ack_timeout", "Local ACK timeout, exponent"),
   root = ProtoField.uint16("weir.root", "Root"),
+  first_rank = ProtoField.uint16("weir.lo", "First rank below the switch that sends it"),
+  kind = ProtoField.string("weir.kind", "Kind"),
   qp = ProtoField.uint32("weir.qp", "Queue pair of the sender", base.HEX),
   data = ProtoField.bytes("weir.data", "Data"),
   value = ProtoField.string("weir.value", "Element"),
@@ -145,8 +148,8 @@ local function messages_of(pinfo, queue_pair)
   return connections[name]
 end
 
--- The message that this packet goes on with. A capture at a switch holds a message twice, as it came and as a result:
--- so the first that lacks the packet, else the newest.
+-- The message that this packet goes on with. A capture at a switch holds a message twice, as it came and as it left, folded
+-- or with another session: so the first that lacks the packet, else the newest.
 local function message_with(messages, psn)
   local newest = nil
   for _, message in ipairs(messages) do
@@ -171,8 +174,8 @@ end
 local function begun_message(messages, packet, frame)
   local header = packet.header
   for _, known in ipairs(messages) do
-    if known.psn == packet.psn and known.header.message == header.message
-      and known.header.is_result == header.is_result then
+    if known.psn == packet.psn and known.header.message == header.message and known.header.flags == header.flags
+      and known.header.session == header.session then
       return known
     end
   end
@@ -202,12 +205,15 @@ local function header_in(payload)
     version = payload(4, 1):uint(),
     operation = payload(5, 1):uint(),
     type = payload(6, 1):uint(),
+    flags = payload(7, 1):uint(),
     is_result = payload(7, 1):bitfield(7) == 1,
+    is_partial = payload(7, 1):bitfield(6) == 1,
     ring = payload(8, 4):uint(),
     rank = payload(12, 2):uint(),
     world = payload(14, 2):uint(),
     message = payload(16, 4):uint(),
     length = payload(20, 4):uint(),
+    session = payload(28, 4):uint(),
     collective = payload(32, 1):uint(),
     root = payload(34, 2):uint(),
   }
@@ -220,9 +226,49 @@ local function add_named(tree, proto_field, range, names)
   end
 end
 
--- A hello names its run by a nonce: a host's in place of the session, a switch's in place of the message's number.
+local function is_hello(header)
+  return header.collective == HELLO
+end
+
+-- A hello that a switch has made of all that are below it, for its parent.
+local function is_climbing(header)
+  return is_hello(header) and header.is_partial and not header.is_result
+end
+
+-- What travels in a tree of switches. On a single switch the total is each rank's result.
+local function kind_of(header)
+  if header.is_result then
+    return is_hello(header) and "hello's result" or "total"
+  elseif header.is_partial then
+    return is_hello(header) and "climbing hello" or "partial sum"
+  end
+  return is_hello(header) and "hello" or "contribution"
+end
+
+local function add_flags(tree, range, header)
+  local flags = tree:add(field.flags, range)
+  flags:add(field.result, range)
+  flags:add(field.partial, range)
+  if header.is_result and header.is_partial then
+    flags:add_proto_expert_info(expert.reserved, "RESULT and PARTIAL: a total is no partial sum")
+  end
+end
+
+-- A hello names its run by a nonce: in place of the session, or in its result in place of the message's number. One that
+-- climbs has the ring's digest for a number, and for a root the first rank of its switch's range. The session of a partial
+-- sum is that of the parent.
+local function message_field(header)
+  return is_climbing(header) and field.digest or is_hello(header) and header.is_result and field.nonce or field.message
+end
+
+local function add_session(tree, range, header)
+  local item = tree:add(is_hello(header) and not header.is_result and field.nonce or field.session, range)
+  if kind_of(header) == "partial sum" then
+    item:append_text(" (the parent's)")
+  end
+end
+
 local function add_header(tree, payload, header)
-  local is_hello = header.collective == HELLO
   tree:add(field.magic, payload(0, 4))
   local version = tree:add(field.version, payload(4, 1))
   if header.version ~= VERSION then
@@ -231,19 +277,18 @@ local function add_header(tree, payload, header)
   end
   add_named(tree, field.operation, payload(5, 1), OPERATIONS)
   add_named(tree, field.type, payload(6, 1), TYPES)
-  local flags = tree:add(field.flags, payload(7, 1))
-  flags:add(field.result, payload(7, 1))
-  flags:add(field.partial, payload(7, 1))
+  add_flags(tree, payload(7, 1), header)
+  tree:add(field.kind, kind_of(header)):set_generated()
   tree:add(field.ring, payload(8, 4))
   tree:add(field.rank, payload(12, 2))
   tree:add(field.world, payload(14, 2))
-  tree:add(is_hello and header.is_result and field.nonce or field.message, payload(16, 4))
+  tree:add(message_field(header), payload(16, 4))
   tree:add(field.length, payload(20, 4))
   tree:add(field.epoch, payload(24, 4))
-  tree:add(is_hello and not header.is_result and field.nonce or field.session, payload(28, 4))
+  add_session(tree, payload(28, 4), header)
   add_named(tree, field.collective, payload(32, 1), COLLECTIVES)
   tree:add(field.ack_timeout, payload(33, 1))
-  tree:add(field.root, payload(34, 2))
+  tree:add(is_climbing(header) and field.first_rank or field.root, payload(34, 2))
   tree:add(field.qp, payload(36, 4))
 end
 
@@ -290,13 +335,15 @@ local function summary_of(place)
       TYPES[header.type] or string.format("type %d", header.type))
   elseif what == "broadcast" then
     what = string.format("broadcast by rank %d", header.root)
+  elseif is_climbing(header) then
+    what = string.format("hello of ranks %d to %d", header.root, header.rank)
   end
-  local number = header.collective == HELLO and "" or string.format(" message %d", header.message)
+  local number = is_hello(header) and "" or string.format(" message %d", header.message)
   local packet = place.message.packets == 1 and ""
     or string.format(", packet %d of %d", place.packet + 1, place.message.packets)
   local mark = place.is_quoted and " [quoted]" or place.repeats ~= nil and " [repeat]" or ""
   return string.format("ring %d rank %d/%d%s: %s%s%s%s", header.ring, header.rank, header.world, number, what, packet,
-    header.is_result and " [RESULT]" or "", mark)
+    header.is_result and " [RESULT]" or header.is_partial and " [PARTIAL]" or "", mark)
 end
 
 -- ---------------------------------------------------------------------------------------------- dissection
