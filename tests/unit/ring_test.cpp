@@ -10,6 +10,8 @@
 
 #include <optional>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace weir::ring::ring_test {
 namespace {
@@ -31,7 +33,7 @@ TEST(Ring, OfOneSwitchHasAChildForEachRank) {
   for (std::uint16_t rank = 0; rank < 4; ++rank) {
     const auto next = static_cast<std::uint16_t>((rank + 1) % 4);
     EXPECT_EQ(ring.child_of_rank(rank), rank);
-    EXPECT_EQ(ring.sender_of(rank), rank);
+    EXPECT_EQ(ring.rank_of(rank), rank);
     EXPECT_EQ(ring.source_of(rank), test::ip(fmt::format("10.0.0.{}", rank + 1)));
     EXPECT_EQ(ring.destination_of(rank), test::ip(fmt::format("10.0.0.{}", next + 1)));
     EXPECT_EQ(ring.receiver_of(rank), next);
@@ -40,38 +42,109 @@ TEST(Ring, OfOneSwitchHasAChildForEachRank) {
   EXPECT_EQ(ring.child(1).port, std::nullopt);
 }
 
+Child rank(std::uint16_t number, std::optional<std::uint16_t> port = {}) {
+  return {.ranks = {number, 1}, .port = port, .name = {}};
+}
+
+Child switch_below(RankRange ranks, std::optional<std::uint16_t> port) {
+  return {.ranks = ranks, .port = port, .kind = ChildKind::switch_below, .name = "rack"};
+}
+
+/// Five ranks, of which this switch meets some.
+Ring part_of_five(std::vector<Child> children, std::optional<Parent> parent) {
+  RingSpec spec = ring_of(5);
+  spec.members[2].port.reset();
+  spec.children = std::move(children);
+  spec.parent = std::move(parent);
+  return Ring(spec);
+}
+
 /// Ranks 0 and 1 are children of this switch, and a switch below answers for 2, 3 and 4.
 TEST(Ring, OfARootMeetsASwitchBelowAsOneConnection) {
-  const Ring root(ring_of(5), {{{0, 1}, {}}, {{1, 1}, {}}, {{2, 3}, 9}}, std::nullopt);
+  const Ring root = part_of_five({rank(0), rank(1), switch_below({2, 3}, 9)}, {});
   ASSERT_EQ(root.children(), 3);
-  EXPECT_EQ(root.sender_of(2), 4) << "its last rank";
+  EXPECT_EQ(root.senders(), 3);
+  EXPECT_TRUE(root.is_in_tree());
+  EXPECT_EQ(root.rank_of(2), 4) << "its last rank";
   EXPECT_EQ(root.source_of(2), test::ip("10.0.0.5"));
   EXPECT_EQ(root.destination_of(2), test::ip("10.0.0.1"));
   EXPECT_EQ(root.child_of_rank(3), 2);
+  EXPECT_EQ(root.sender_for(3), std::nullopt) << "its packets stay below";
+  EXPECT_EQ(root.sender_for(4), 2);
   EXPECT_EQ(root.receiver_of(1), 2);
   EXPECT_EQ(root.receiver_of(2), 0);
+  EXPECT_EQ(root.sender_to(0), 2);
+  for (std::uint16_t child = 0; child < 3; ++child) {
+    EXPECT_EQ(root.leg_of(child), Leg::inner);
+  }
 }
 
 /// The switch below.
-TEST(Ring, OfASwitchBelowSendsItsLastChildsPacketsToItsParent) {
-  const Ring below(ring_of(5), {{{2, 1}, {}}, {{3, 1}, {}}, {{4, 1}, {}}}, Parent{3});
+TEST(Ring, OfASwitchBelowMeetsItsParentAsOneConnectionMore) {
+  const Ring below = part_of_five({rank(2), rank(3), rank(4)}, Parent{3, "spine"});
   EXPECT_EQ(below.child_of_rank(1), std::nullopt) << "another switch's";
   EXPECT_EQ(below.child_of_rank(2), 0);
+  EXPECT_EQ(below.senders(), 4);
+  EXPECT_TRUE(below.is_parent(3));
+  EXPECT_EQ(below.port_of(3), 3);
+  EXPECT_EQ(below.sender_for(1), 3) << "the total comes as the rank before ours";
+  EXPECT_EQ(below.sender_for(0), std::nullopt);
   EXPECT_EQ(below.receiver_of(0), 1);
-  EXPECT_EQ(below.receiver_of(2), std::nullopt) << "the parent";
+  EXPECT_EQ(below.receiver_of(2), 3) << "the parent";
+  EXPECT_EQ(below.receiver_of(3), 0);
+  EXPECT_EQ(below.sender_to(0), 3);
   EXPECT_EQ(below.destination_of(2), test::ip("10.0.0.1"));
+  EXPECT_EQ(below.source_of(3), test::ip("10.0.0.2"));
+  EXPECT_EQ(below.leg_of(1), Leg::inner);
+  EXPECT_EQ(below.leg_of(2), Leg::outgoing);
+  EXPECT_EQ(below.leg_of(3), Leg::entering);
+}
+
+/// zlib.crc32 in Python of the same bytes.
+TEST(Ring, DigestIsOfAllThatMustBeEqualAlongTheTree) {
+  RingSpec spec = ring_of(3);
+  spec.window = 8;
+  spec.max_message_bytes = 65536;
+  spec.mtu = 1024;
+  EXPECT_EQ(Ring(spec).digest(), 0xf2650a95);
+  const auto changed = [&](auto&& change) {
+    RingSpec other = spec;
+    change(other);
+    return Ring(other).digest() != 0xf2650a95;
+  };
+  EXPECT_TRUE(changed([](RingSpec& ring) { ring.id = 8; }));
+  EXPECT_TRUE(changed([](RingSpec& ring) { ring.window = 7; }));
+  EXPECT_TRUE(changed([](RingSpec& ring) { ring.max_message_bytes = 4096; }));
+  EXPECT_TRUE(changed([](RingSpec& ring) { ring.mtu = 2048; }));
+  EXPECT_TRUE(changed([](RingSpec& ring) { std::swap(ring.members[0], ring.members[1]); }));
 }
 
 TEST(Ring, RefusesChildrenThatAreNoPartOfARing) {
-  const auto make = [](std::vector<Child> children, std::optional<Parent> parent) {
-    return Ring(ring_of(4), std::move(children), parent);
+  const std::optional<Parent> none;
+  const std::optional<Parent> parent = Parent{3, "spine"};
+  EXPECT_NO_THROW(part_of_five({rank(0), rank(1)}, parent));
+  EXPECT_NO_THROW(part_of_five({rank(4)}, parent)) << "one child is enough below a parent";
+  EXPECT_NO_THROW(part_of_five({switch_below({0, 1}, 1), switch_below({1, 4}, 2)}, none));
+  const auto refuses = [](std::vector<Child> children, const std::optional<Parent>& above) {
+    EXPECT_THROW(part_of_five(std::move(children), above), std::invalid_argument);
   };
-  EXPECT_THROW(make({{{0, 2}, {}}, {{3, 1}, {}}}, std::nullopt), std::invalid_argument) << "a gap";
-  EXPECT_THROW(make({{{0, 2}, {}}, {{1, 3}, {}}}, std::nullopt), std::invalid_argument) << "twice";
-  EXPECT_THROW(make({{{0, 5}, {}}}, std::nullopt), std::invalid_argument) << "too many";
-  EXPECT_THROW(make({{{0, 4}, {}}, {{4, 0}, {}}}, std::nullopt), std::invalid_argument) << "none";
-  EXPECT_THROW(make({{{0, 3}, {}}}, std::nullopt), std::invalid_argument) << "rank 3 is nobody's";
-  EXPECT_NO_THROW(make({{{0, 3}, {}}}, Parent{}));
+  refuses({rank(0), rank(2)}, parent);                                 // a gap
+  refuses({rank(1), rank(0)}, parent);                                 // another order
+  refuses({switch_below({0, 2}, 1), switch_below({1, 4}, 2)}, none);   // one of them twice
+  refuses({switch_below({0, 2}, 1), switch_below({2, 4}, 2)}, none);   // too many
+  refuses({switch_below({0, 5}, 1), switch_below({5, 0}, 2)}, none);   // nobody
+  refuses({rank(0), rank(1)}, none);                                   // some are nobody's
+  refuses({switch_below({0, 5}, 1)}, none);                            // one child of a root
+  refuses({switch_below({0, 2}, 1), switch_below({2, 3}, 2)}, parent); // the whole world
+  refuses({Child{.ranks = {0, 2}, .port = {}, .name = {}}}, parent);   // a rank of two
+  refuses({switch_below({0, 2}, {})}, parent);                         // without a port
+  refuses({switch_below({0, 2}, 3)}, parent);                          // with the parent's
+  refuses({rank(0, 3)}, parent);                                       // the same
+  refuses({rank(0, 1), switch_below({1, 4}, 1)}, none);                // with a rank's
+  RingSpec spec = ring_of(5);
+  spec.children = {rank(0), rank(1)};
+  spec.parent = parent;
+  EXPECT_THROW(Ring{spec}, std::invalid_argument) << "a member has a port beside children";
 }
 
 } // namespace

@@ -70,7 +70,7 @@ struct RingWatch::Look {
   std::uint64_t now_ns;
   std::vector<Event>& events;
 
-  std::uint16_t rank_of(std::uint16_t child) const { return ring.sender_of(child); }
+  std::uint16_t rank_of(std::uint16_t child) const { return ring.rank_of(child); }
 
   /// The first field is the ring.
   void tell(EventKind kind, const std::string& what, std::vector<Field> fields = {}) {

@@ -124,15 +124,15 @@ std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame
   if (rank >= ring.spec().world()) {
     return ForeignReason::rank_out_of_range;
   }
-  const auto child = ring.child_of_rank(rank);
-  if (!child || ring.sender_of(*child) != rank) {
+  const auto number = ring.sender_for(rank);
+  if (!number) {
     return ForeignReason::rank_out_of_range;
   }
-  sender = {*found, *child};
-  if (ring.source_of(*child) != frame.source()) {
+  sender = {*found, *number};
+  if (ring.source_of(*number) != frame.source()) {
     return ForeignReason::source_mismatch;
   }
-  if (ring.destination_of(*child) != frame.destination()) {
+  if (ring.destination_of(*number) != frame.destination()) {
     return ForeignReason::destination_mismatch;
   }
   return std::nullopt;

@@ -20,12 +20,12 @@ void PortBindings::adopt(std::uint16_t ring) {
 }
 
 void PortBindings::make_room_for(std::uint16_t ring) {
-  const std::uint16_t children = current_->rings()[ring].children();
+  const std::uint16_t senders = current_->rings()[ring].senders();
   greeted_.resize(current_->rings().size());
   receivers_.resize(current_->rings().size());
   sources_.resize(current_->pairs());
-  greeted_[ring].assign(children, std::nullopt);
-  receivers_[ring].assign(children, std::nullopt);
+  greeted_[ring].assign(senders, std::nullopt);
+  receivers_[ring].assign(senders, std::nullopt);
 }
 
 void PortBindings::update_all(std::uint16_t ring) {
@@ -55,14 +55,13 @@ void PortBindings::release(std::uint16_t ring) {
 }
 
 std::optional<std::uint16_t> PortBindings::port_of(const ring::RingChild& child) const {
-  const auto& configured = current_->rings()[child.ring].child(child.child).port;
+  const auto configured = current_->rings()[child.ring].port_of(child.child);
   return configured ? configured : greeted_[child.ring][child.child];
 }
 
-/// A child's messages go to the next child, its acknowledgements to the previous one.
+/// What it sends goes to the next one, its acknowledgements to the one before it.
 void PortBindings::update(const ring::RingChild& child) {
-  const std::uint16_t children = current_->rings()[child.ring].children();
-  const auto before = static_cast<std::uint16_t>((child.child + children - 1u) % children);
+  const std::uint16_t before = current_->rings()[child.ring].sender_to(child.child);
   update_receiver({child.ring, before});
   update_source(current_->pair_of(child));
   update_source(current_->reverse_of(current_->pair_of({child.ring, before})));
@@ -70,9 +69,7 @@ void PortBindings::update(const ring::RingChild& child) {
 
 void PortBindings::update_receiver(const ring::RingChild& sender) {
   const ring::Ring& ring = current_->rings()[sender.ring];
-  const auto receiver = ring.receiver_of(sender.child);
-  receivers_[sender.ring][sender.child] =
-      receiver ? port_of({sender.ring, *receiver}) : ring.parent()->port;
+  receivers_[sender.ring][sender.child] = port_of({sender.ring, ring.receiver_of(sender.child)});
 }
 
 void PortBindings::update_source(std::uint16_t pair) {

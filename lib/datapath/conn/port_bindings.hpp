@@ -29,15 +29,15 @@ class PortBindings {
     return ports == 0 || (ports >> ingress & 1) != 0;
   }
 
-  /// The port of a ring's child.
+  /// The port of a ring's child or parent.
   std::optional<std::uint16_t> port_of(const ring::RingChild& child) const;
 
-  /// The port that the child's connection leads to.
+  /// The port that the sender's connection leads to.
   const std::optional<std::uint16_t>& receiver_port_of(const ring::RingChild& sender) const {
     return receivers_[sender.ring][sender.child];
   }
 
-  /// The same for all children of a ring.
+  /// The same for all senders of a ring.
   std::span<const std::optional<std::uint16_t>> receiver_ports_of(std::uint16_t ring) const {
     return receivers_[ring];
   }
@@ -67,12 +67,12 @@ class PortBindings {
   void update_receiver(const ring::RingChild& sender);
   void update_source(std::uint16_t pair);
 
-  using PortsByChild = std::vector<std::optional<std::uint16_t>>;
+  using PortsBySender = std::vector<std::optional<std::uint16_t>>;
 
   const ring::CurrentRings& current_;
-  std::vector<PortsByChild> greeted_;   // by ring
-  std::vector<PortsByChild> receivers_; // by ring and sender: the port where each connection leads
-  std::vector<std::uint64_t> sources_;  // by pair: a set of ports
+  std::vector<PortsBySender> greeted_;   // by ring
+  std::vector<PortsBySender> receivers_; // by ring and sender: the port where each connection leads
+  std::vector<std::uint64_t> sources_;   // by pair: a set of ports
 };
 
 } // namespace weir::conn

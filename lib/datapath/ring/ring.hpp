@@ -5,50 +5,54 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace weir::ring {
 
-/// Consecutive ranks of a ring.
-struct RankRange {
-  std::uint16_t first = 0;
-  std::uint16_t count = 1;
-
-  std::uint16_t last() const { return static_cast<std::uint16_t>(first + count - 1u); }
-};
-
-/// A switch reduces the contributions of its children. A child is a rank, or a switch that answers
-/// for several ranks. A child sends on one connection, from its last rank to the rank after that.
-struct Child {
-  RankRange ranks;
-  std::optional<std::uint16_t> port; // the one port its packets may come from; absent: any
-};
-
-/// The switch that receives this switch's partial results. Its final results arrive on one
-/// connection, from the rank before this switch's first one to that first one.
-struct Parent {
-  std::optional<std::uint16_t> port; // as a child's
+/// The way of a connection through one switch of a tree (docs/protocol.md §11).
+enum class Leg : std::uint8_t {
+  inner,    // from a child to the next one
+  outgoing, // from the last child to the parent
+  entering, // from the parent to the first child
 };
 
 /// A ring as one switch sees it: its children, and its parent if it has one. Children are numbered
-/// from 0 in ring order.
+/// from 0 in ring order; the parent has the number behind the last child's. Each of them sends on
+/// one connection, to the one with the next number, and the last one to the first.
 class Ring {
  public:
-  /// Every rank is a child of this switch, and there is no parent.
-  explicit Ring(const RingSpec& spec);
-
   /// Throws std::invalid_argument if the children's ranks are not consecutive or do not fit the
-  /// world, or if there is no parent and ranks are missing.
-  Ring(RingSpec spec, std::vector<Child> children, std::optional<Parent> parent);
+  /// world; if a ring without a parent does not cover its world or has one child, and one with a
+  /// parent covers it; if a switch, below or above, has no port of its own; or if members have
+  /// ports beside children that are given.
+  explicit Ring(RingSpec spec);
 
   const RingSpec& spec() const { return spec_; }
 
   std::uint16_t children() const { return static_cast<std::uint16_t>(children_.size()); }
 
+  /// Children and parent.
+  std::uint16_t senders() const { return static_cast<std::uint16_t>(children() + !is_root()); }
+
   const Child& child(std::uint16_t number) const { return children_[number]; }
 
-  const std::optional<Parent>& parent() const { return parent_; }
+  const std::optional<Parent>& parent() const { return spec_.parent; }
+
+  bool is_root() const { return !spec_.parent; }
+
+  /// Whether another switch has a part in it.
+  bool is_in_tree() const { return is_in_tree_; }
+
+  /// What must be equal on all switches of the tree: the CRC-32 of id, world, N, max_message_bytes
+  /// and MTU as 32-bit big-endian words, and the members' addresses of 16 bytes (docs/protocol.md
+  /// §11.2).
+  std::uint32_t digest() const { return digest_; }
+
+  /// The ranks that the children answer for.
+  RankRange range() const {
+    const std::uint16_t first = children_.front().ranks.first;
+    return {first, static_cast<std::uint16_t>(children_.back().ranks.last() - first + 1u)};
+  }
 
   /// The child that answers for the rank; nullopt if another switch's child does. `rank` is below
   /// the world.
@@ -57,33 +61,60 @@ class Ring {
     return number < children_.size() ? std::optional(number) : std::nullopt;
   }
 
-  /// The rank that this child's packets come from.
-  std::uint16_t sender_of(std::uint16_t child) const { return children_[child].ranks.last(); }
+  /// The child, or the parent, that brings the packets whose header names this rank; nullopt if
+  /// such packets do not pass this switch.
+  std::optional<std::uint16_t> sender_for(std::uint16_t rank) const;
 
-  /// The source address of the child's connection.
-  const wire::IpAddress& source_of(std::uint16_t child) const {
-    return spec_.members[sender_of(child)].ip;
+  bool is_parent(std::uint16_t sender) const { return sender == children_.size(); }
+
+  bool is_rank(std::uint16_t sender) const {
+    return !is_parent(sender) && children_[sender].kind == ChildKind::rank;
   }
 
-  /// The destination address of the child's connection.
-  const wire::IpAddress& destination_of(std::uint16_t child) const {
-    return spec_.members[spec_.successor(sender_of(child))].ip;
+  /// The one port its packets may come from; absent: any.
+  std::optional<std::uint16_t> port_of(std::uint16_t sender) const {
+    return is_parent(sender) ? spec_.parent->port : children_[sender].port;
   }
 
-  /// The child that receives on this child's connection; nullopt if the parent does.
-  std::optional<std::uint16_t> receiver_of(std::uint16_t child) const {
-    const auto next = static_cast<std::uint16_t>(child + 1u);
-    if (next < children_.size()) {
-      return next;
+  /// The rank whose packets these are: a child's last one, or the one before this switch's first.
+  std::uint16_t rank_of(std::uint16_t sender) const {
+    return is_parent(sender) ? spec_.predecessor(children_.front().ranks.first)
+                             : children_[sender].ranks.last();
+  }
+
+  /// The source address of the sender's connection.
+  const wire::IpAddress& source_of(std::uint16_t sender) const {
+    return spec_.members[rank_of(sender)].ip;
+  }
+
+  /// The destination address of the sender's connection.
+  const wire::IpAddress& destination_of(std::uint16_t sender) const {
+    return spec_.members[spec_.successor(rank_of(sender))].ip;
+  }
+
+  /// Who receives on this sender's connection.
+  std::uint16_t receiver_of(std::uint16_t sender) const {
+    return static_cast<std::uint16_t>(sender + 1u == senders() ? 0 : sender + 1);
+  }
+
+  /// Who sends on the connection that leads to this receiver.
+  std::uint16_t sender_to(std::uint16_t receiver) const {
+    return static_cast<std::uint16_t>((receiver == 0 ? senders() : receiver) - 1u);
+  }
+
+  Leg leg_of(std::uint16_t sender) const {
+    if (is_root() || sender + 1u < children()) {
+      return Leg::inner;
     }
-    return parent_ ? std::nullopt : std::optional<std::uint16_t>(0);
+    return is_parent(sender) ? Leg::entering : Leg::outgoing;
   }
 
  private:
   RingSpec spec_;
   std::vector<Child> children_;
-  std::optional<Parent> parent_;
   std::vector<std::uint16_t> child_of_rank_; // children() for ranks of other switches
+  bool is_in_tree_ = false;
+  std::uint32_t digest_ = 0;
 };
 
 } // namespace weir::ring

@@ -50,10 +50,6 @@ RingSet RingSet::with_changed(std::span<const RingSpec> specs) const {
     changed.rings_[ring_by_id_.at(spec.id)] = Ring(spec);
   }
   changed.bind_all_addresses();
-  for (Pair& pair : changed.pairs_) {
-    const bool is_of_present = !pair.senders.empty() || !changed.senders(pair.reverse).empty();
-    pair.source_port = is_of_present ? std::nullopt : pair.source_port;
-  }
   for (const std::uint16_t ring : changed.present()) {
     changed.bind_sources(ring);
   }
@@ -75,7 +71,7 @@ void RingSet::add(Ring ring) {
   if (!ring_by_id_.emplace(ring.spec().id, index).second) {
     throw std::invalid_argument("two rings have the same id");
   }
-  bind_addresses(ring.spec());
+  bind_addresses(ring);
   members_ += ring.spec().members.size();
   const std::uint16_t ring_group = unused_group(index);
   groups_ = std::max<std::size_t>(groups_, ring_group + 1u);
@@ -175,16 +171,15 @@ void RingSet::add_neighbours(std::uint16_t index) {
   const Ring& ring = rings_[index];
   const std::size_t known = pairs_.size();
   std::vector<std::uint16_t>& sender_pairs = sender_pairs_[index];
-  for (std::uint16_t child = 0; child < ring.children(); ++child) {
-    const wire::IpAddress& source = ring.source_of(child);
-    const wire::IpAddress& destination = ring.destination_of(child);
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const wire::IpAddress& source = ring.source_of(sender);
+    const wire::IpAddress& destination = ring.destination_of(sender);
     const std::uint16_t forward = add_pair(index, source, destination);
     const std::uint16_t reverse = add_pair(index, destination, source);
     pairs_[forward - 1u].reverse = reverse;
     pairs_[reverse - 1u].reverse = forward;
-    forget_source(forward);
     pairs_[forward - 1u].carries_messages = true;
-    pairs_[forward - 1u].senders.push_back({index, child});
+    pairs_[forward - 1u].senders.push_back({index, sender});
     sender_pairs.push_back(forward);
   }
   neighbours_[ring.spec().tenant] += (pairs_.size() - known) / 2; // a pair for each direction
@@ -197,13 +192,9 @@ std::size_t RingSet::neighbours_of(const std::string& tenant) const {
 }
 
 void RingSet::bind_sources(std::uint16_t index) {
-  const Ring& ring = rings_[index];
-  for (std::uint16_t child = 0; child < ring.children(); ++child) {
-    const std::uint16_t forward = sender_pairs_[index][child];
-    bind_source(forward, ring.child(child).port);
-    const auto receiver = ring.receiver_of(child);
-    bind_source(pairs_[forward - 1u].reverse,
-                receiver ? ring.child(*receiver).port : ring.parent()->port);
+  for (const std::uint16_t forward : sender_pairs_[index]) {
+    bind_source(forward);
+    bind_source(pairs_[forward - 1u].reverse);
   }
 }
 
@@ -220,33 +211,38 @@ std::uint16_t RingSet::add_pair(std::uint16_t ring, const wire::IpAddress& sourc
   return added;
 }
 
-void RingSet::bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port) {
-  if (port) {
-    pairs_[pair - 1u].source_port = port;
+/// To the ports that the rings which are present say. What withdrawn rings said counts as long as
+/// nobody else uses the pair.
+void RingSet::bind_source(std::uint16_t pair) {
+  std::uint64_t ports = 0;
+  const auto add = [&ports](const std::optional<std::uint16_t>& port) {
+    ports |= port ? std::uint64_t{1} << *port : 0;
+  };
+  for (const RingChild& sender : senders(pair)) {
+    add(rings_[sender.ring].port_of(sender.child));
   }
-}
-
-/// Only withdrawn rings have bound the pair's two ends to ports, if nobody sends there.
-void RingSet::forget_source(std::uint16_t pair) {
-  const std::uint16_t reverse = pairs_[pair - 1u].reverse;
-  if (pairs_[pair - 1u].senders.empty() && pairs_[reverse - 1u].senders.empty()) {
-    pairs_[pair - 1u].source_port.reset();
-    pairs_[reverse - 1u].source_port.reset();
+  for (const RingChild& sender : senders(reverse_of(pair))) {
+    const Ring& ring = rings_[sender.ring];
+    add(ring.port_of(ring.receiver_of(sender.child)));
   }
+  pairs_[pair - 1u].source_ports = ports;
 }
 
 void RingSet::bind_all_addresses() {
   ports_.clear();
   for (const std::uint16_t ring : present()) {
-    bind_addresses(rings_[ring].spec());
+    bind_addresses(rings_[ring]);
   }
 }
 
-/// Rejects an address that is bound to two ports: all traffic to an address leaves by one port.
-void RingSet::bind_addresses(const RingSpec& ring) {
-  for (const Member& member : ring.members) {
-    if (member.port && ports_.emplace(member.ip, *member.port).first->second != *member.port) {
-      throw std::invalid_argument("two rings bind " + wire::to_string(member.ip) +
+/// Rejects an address that is bound to two ports: all traffic to a host of this switch leaves by
+/// one port. A host behind another switch may be reached by several, each in its own ring.
+void RingSet::bind_addresses(const Ring& ring) {
+  for (std::uint16_t child = 0; child < ring.children(); ++child) {
+    const auto& port = ring.child(child).port;
+    const wire::IpAddress& host = ring.source_of(child);
+    if (ring.is_rank(child) && port && ports_.emplace(host, *port).first->second != *port) {
+      throw std::invalid_argument("two rings bind " + wire::to_string(host) +
                                   " to different ports");
     }
   }

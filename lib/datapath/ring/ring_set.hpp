@@ -16,7 +16,7 @@
 
 namespace weir::ring {
 
-/// A child of a ring, by the ring's index in the set.
+/// A child of a ring, or its parent, by the ring's index in the set: who sends on one connection.
 struct RingChild {
   std::uint16_t ring = 0;
   std::uint16_t child = 0;
@@ -89,19 +89,20 @@ class RingSet {
   /// destination. Otherwise only acknowledgements flow there.
   bool carries_messages(std::uint16_t pair) const { return pairs_[pair - 1u].carries_messages; }
 
-  /// The children that send their contributions from the pair's source to its destination.
+  /// The children, and the parents, that send their messages from the pair's source to its
+  /// destination.
   std::span<const RingChild> senders(std::uint16_t pair) const { return pairs_[pair - 1u].senders; }
 
   /// The pair with source and destination exchanged.
   std::uint16_t reverse_of(std::uint16_t pair) const { return pairs_[pair - 1u].reverse; }
 
-  /// False when the configuration binds the pair's source to another port.
+  /// False when the configuration binds the pair's source to other ports.
   bool may_enter(std::uint16_t pair, std::uint16_t ingress) const {
-    const std::optional<std::uint16_t>& port = pairs_[pair - 1u].source_port;
-    return !port || *port == ingress;
+    const std::uint64_t ports = pairs_[pair - 1u].source_ports;
+    return ports == 0 || (ports >> ingress & 1) != 0;
   }
 
-  /// The pair of this child's connection.
+  /// The pair of this sender's connection.
   std::uint16_t pair_of(const RingChild& sender) const {
     return sender_pairs_[sender.ring][sender.child];
   }
@@ -129,7 +130,7 @@ class RingSet {
     std::uint16_t ring_group = 0;
     std::uint16_t reverse = 0;
     bool carries_messages = false;
-    std::optional<std::uint16_t> source_port;
+    std::uint64_t source_ports = 0; // a set; empty: any
     std::vector<RingChild> senders;
   };
 
@@ -146,7 +147,7 @@ class RingSet {
 
   void add(Ring ring);
   std::uint16_t unused_group(std::uint16_t wanted) const;
-  void bind_addresses(const RingSpec& ring);
+  void bind_addresses(const Ring& ring);
   void make_cells_for(std::size_t pairs);
   void make_cells(std::size_t cells);
   void enter(std::uint16_t pair);
@@ -156,8 +157,7 @@ class RingSet {
   void bind_sources(std::uint16_t ring);
   std::uint16_t add_pair(std::uint16_t ring, const wire::IpAddress& source,
                          const wire::IpAddress& destination);
-  void bind_source(std::uint16_t pair, const std::optional<std::uint16_t>& port);
-  void forget_source(std::uint16_t pair);
+  void bind_source(std::uint16_t pair);
   void merge_groups(std::uint16_t keep, std::uint16_t give_up);
 
   std::vector<Ring> rings_;
@@ -167,7 +167,7 @@ class RingSet {
   std::unordered_map<std::uint32_t, std::uint16_t> ring_by_id_;
   std::vector<std::uint16_t> ring_groups_;
   std::size_t groups_ = 0;
-  std::vector<std::vector<std::uint16_t>> sender_pairs_; // by ring and child
+  std::vector<std::vector<std::uint16_t>> sender_pairs_; // by ring and sender
   std::vector<Pair> pairs_;
   std::map<std::string, std::size_t> neighbours_; // by tenant: neighbours_of()
   wire::HashKey hash_key_;
