@@ -14,8 +14,8 @@ using network::kNoTime;
 using network::Time;
 
 enum class EventKind : std::uint8_t {
-  at_switch,    // packet
-  at_port,      // packet, at the far end of port `place`
+  at_switch,    // packet, at `place`
+  at_port,      // packet, at the far end of `place`
   timer,        // member
   application,  // a member's application continues
   start_member, // ring, rank, generation
@@ -26,14 +26,14 @@ enum class EventKind : std::uint8_t {
   rogue,        // a stranger acts
   ghosts,       // ring: its hellos come once more
   stream,       // a plain stream sends its next frame
-  look,         // the switch looks at its timers
-  helper,       // one of the switch's helpers makes a reduction
+  look,         // switch `place` looks at its timers
+  helper,       // one of switch `place`'s helpers makes a reduction
 };
 
 struct Event {
   Time time = 0;
   EventKind kind{};
-  std::uint16_t place = 0; // port, ring or number
+  std::uint16_t place = 0; // of a scenario; or ring, switch or number
   std::uint16_t rank = 0;
   std::uint32_t generation = 0;
   Packet* packet = nullptr;

@@ -1,435 +1,94 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabric.hpp"
 
-#include "frame/frame.hpp"
-#include "slot/result_packet.hpp"
-#include "violation.hpp"
-#include "wire/crc32.hpp"
-#include "wire/headers.hpp"
-#include "wire/icrc.hpp"
-
 #include <algorithm>
-#include <utility>
 
 namespace weir::fabric {
-namespace {
-
-constexpr std::uint32_t kHostFrameBytes = 512; // enough for all rings
-
-bool is_hosts_answer(const Packet& packet) {
-  return packet.origin.kind == Origin::Kind::member && AnswerWatch::is_answer(packet);
-}
-
-/// A CRC of addresses, transport headers and payload, without AckReq and what
-/// the ICRC does not cover.
-std::uint32_t crc_of_result(const Packet& packet) {
-  const wire::Packet& parsed = packet.packet;
-  std::vector<std::uint8_t> bytes(packet.data + parsed.bth_offset,
-                                  packet.data + parsed.icrc_offset);
-  auto& bth = wire::view_as<wire::Bth>(bytes.data());
-  bth.ack_request = 0;
-  bth.reserved_variant = 0; // a link may have damaged it
-  return wire::crc32(wire::crc32(0, {packet.data, 2 * sizeof(wire::MacAddress)}), bytes);
-}
-
-} // namespace
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
-    : Star(world.packets, world.dice, scenario.to_switch, scenario.from_switch), world_(world),
-      scenario_(scenario), coverage_(coverage), helpers_(world, seed, coverage),
-      contributions_(scenario.rings.size()), lost_(scenario.rings.size()) {
-  for (std::uint16_t ring = 0; ring < scenario.rings.size(); ++ring) {
-    watches_.emplace_back(scenario, ring, coverage);
-    incarnations_.emplace_back(scenario.rings[ring].spec, ring, coverage);
-  }
-  nonces_.resize(scenario.rings.size());
-  install_switch(scenario.specs());
-}
-
-Fabric::~Fabric() {
-  coverage_.add(engine().accounting().frames);
-}
-
-void Fabric::install_switch(std::vector<ring::RingSpec> rings) {
-  std::vector<std::uint32_t> longest(scenario_.ports(), kHostFrameBytes);
-  longest[scenario_.stranger_port()] = kMaxFrameBytes;
-  stage::InlineSwitch::Settings settings;
-  settings.mac_entries = 256;
-  settings.worker.classifier.sessions = conn::SessionSource::random({world_.dice.next(), 0});
-  settings.worker.classifier.plain_entries = scenario_.plain_entries;
-  settings.worker.helpers = helpers_.for_next_switch();
-  for (std::size_t ring = 0; ring < nonces_.size(); ++ring) {
-    rings[ring].nonce = nonces_[ring];
-  }
-  install(std::move(rings), longest, settings);
-  if (world_.tracing == Tracing::on) {
-    installed().trace().switch_on();
+    : scenario_(scenario) {
+  notes_.lost.resize(scenario.rings.size());
+  for (std::uint16_t node = 0; node < scenario.places_of.size(); ++node) {
+    switches_.push_back(std::make_unique<FabricSwitch>(
+        FabricSwitch::Shared{world, scenario, coverage, notes_}, node, seed));
   }
 }
 
-void Fabric::restart_switch() {
-  replace_switch(scenario_.specs());
+network::Link& Fabric::to_switch(std::uint16_t place) {
+  const Place& at = scenario_.places[place];
+  return node(at.node).to_switch(at.port);
 }
 
-void Fabric::forget_ring(std::uint16_t ring) {
-  replace_switch(scenario_.specs_without(ring));
+network::Link& Fabric::from_switch(std::uint16_t place) {
+  const Place& at = scenario_.places[place];
+  return node(at.node).from_switch(at.port);
 }
 
-/// Everything that the old switch held is lost.
-void Fabric::replace_switch(std::vector<ring::RingSpec> rings) {
-  reset_rings();
-  check_balance();
-  if (world_.packets.in_switch() != 0) {
-    throw Violation("I6", "frames stayed in a switch whose rings were all reset");
-  }
-  coverage_.add(engine().accounting().frames);
-  install_switch(std::move(rings));
-  for (std::uint16_t ring = 0; ring < watches_.size(); ++ring) {
-    operator_acted(ring);
-    incarnations_[ring].expect_any();
-  }
-}
-
-/// An operator cannot name a ring that was withdrawn.
-void Fabric::reset_ring(std::uint16_t ring) {
-  if (!engine().worker().incarnations().has(ring)) {
-    return;
-  }
-  installed().reset_ring(ring, frame::Instant{world_.now});
-  operator_acted(ring);
-  check_balance();
-}
-
-/// As if it were withdrawn and added again: its number stays, for the watches.
-void Fabric::make_ring(std::uint16_t ring, std::uint32_t nonce) {
-  coverage_.hit(Happening::rings_made);
-  reset_ring(ring);
-  nonces_[ring] = nonce;
-  ring::RingSpec spec = scenario_.rings[ring].spec;
-  spec.nonce = nonce;
-  installed().change_rings({&spec, 1}, frame::Instant{world_.now});
-}
-
-void Fabric::withdraw_ring(std::uint16_t ring) {
-  installed().withdraw_ring(ring, frame::Instant{world_.now});
-  operator_acted(ring);
-  check_balance();
-}
-
-void Fabric::drain_ring(std::uint16_t ring) {
-  installed().drain_ring(ring, frame::Instant{world_.now});
-  incarnations_[ring].expect_no_other();
-  check_balance();
-}
-
-void Fabric::operator_acted(std::uint16_t ring) {
-  watches_[ring].forget_order();
-  answers_.forget(ring);
-  incarnations_[ring].operator_acted(engine());
-}
-
-std::uint32_t Fabric::session_of(std::uint32_t ring_id) const {
-  const auto ring = engine().rings().ring_with_id(ring_id);
-  return ring ? engine().worker().incarnations().session_of(*ring) : 0;
-}
-
-std::uint32_t Fabric::nonce_of(std::uint16_t ring) const {
-  if (!engine().worker().incarnations().has(ring)) {
-    return 0;
-  }
-  const auto& incarnation = engine().worker().incarnations().incarnation_of(ring);
-  return incarnation ? incarnation->nonce : 0;
-}
-
-void Fabric::end_noise() {
-  for (std::uint16_t port = 0; port < ports(); ++port) {
-    to_switch(port).become_reliable();
-    from_switch(port).become_reliable();
-  }
-}
-
-void Fabric::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
-  watches_[ring].begin(generation);
-}
-
-void Fabric::expect_member(const AnswerWatch::Requester& requester) {
-  watches_[requester.ring].expect(requester.rank, requester.first_psn);
-  if (scenario_.rings[requester.ring].role != RingRole::victim) { // its answers are forged too
-    answers_.expect(requester);
-  }
+void Fabric::send(std::uint16_t place, Packet& packet) {
+  const Place& at = scenario_.places[place];
+  node(at.node).send(at.port, packet);
 }
 
 void Fabric::send_from(std::uint16_t host, Packet& packet) {
   if (is_hosts_answer(packet)) {
-    answers_.sends(packet);
+    for (const auto& each : switches_) {
+      each->expect_answer(packet);
+    }
   }
   send(host, packet);
 }
 
-void Fabric::poll_timers() {
-  if (switch_timer_.goes_off(world_.now)) {
-    answers_.before_look(engine().worker().incarnations());
-    installed().poll_timers(frame::Instant{world_.now});
-    if (world_.tracing == Tracing::on) {
-      tell_verdict();
-    }
-    check_balance();
-    expect_timer();
+void Fabric::accept(std::uint16_t place, Packet& packet) {
+  const Place& at = scenario_.places[place];
+  packet.ingress = at.port;
+  node(at.node).accept(packet);
+}
+
+void Fabric::end_noise() {
+  for (const auto& each : switches_) {
+    each->end_noise();
   }
 }
 
-void Fabric::expect_timer() {
-  if (const auto time = switch_timer_.set(installed().next_timer())) {
-    world_.events.push({.time = std::max(*time, world_.now), .kind = EventKind::look});
+void Fabric::restart_all() {
+  for (const auto& each : switches_) {
+    each->restart_switch();
   }
 }
 
-network::Content Fabric::content_of(const Packet& packet) const {
-  return is_hosts_answer(packet) ? network::Content::answer : network::Content::data;
-}
-
-void Fabric::note(network::Mishap mishap, const Packet& packet, const network::StarPlace& place) {
-  switch (mishap) {
-  case network::Mishap::dead_link:
-    return coverage_.hit(Happening::frames_at_dead_links);
-  case network::Mishap::duplication:
-    return coverage_.hit(Happening::frames_duplicated);
-  case network::Mishap::loss:
-    if (packet.origin.kind == Origin::Kind::member && !is_hosts_answer(packet)) {
-      ++lost_[packet.origin.ring];
-    }
-    coverage_.hit(is_hosts_answer(packet) ? Happening::answers_lost : Happening::frames_lost);
-    world_.tell("  link {} loses {} bytes", place.port, packet.length);
-    break;
+void Fabric::make_ring(std::uint16_t ring, std::uint32_t nonce) {
+  for (const auto& each : switches_) {
+    each->make_ring(ring, nonce);
   }
 }
 
-void Fabric::damage(Packet& packet) {
-  if (packet.length > sizeof(wire::EthernetHeader)) {
-    coverage_.hit(Happening::frames_damaged);
-    packet.is_damaged = true;
-  }
-  Star::damage(packet);
-}
-
-void Fabric::arrive(Time time, Packet& packet, const network::StarPlace& place) {
-  const bool is_at_switch = place.end == network::StarPlace::End::at_switch;
-  world_.events.push({.time = time,
-                      .kind = is_at_switch ? EventKind::at_switch : EventKind::at_port,
-                      .place = place.port,
-                      .packet = &packet});
-}
-
-void Fabric::accept(Packet& packet) {
-  world_.packets.move(packet, Packet::Place::on_link, Packet::Place::in_switch);
-  std::copy_n(packet.data, packet.length, packet.original.begin());
-  packet.arrival = ++accepted_;
-  accepting_ = &packet;
-  const Origin origin = packet.origin;
-  const bool is_watched = origin.kind == Origin::Kind::member && !is_hosts_answer(packet);
-  if (is_watched) {
-    watches_[origin.ring].before(packet, engine());
-  }
-  for (IncarnationWatch& watch : incarnations_) {
-    watch.before(packet, engine());
-  }
-  installed().accept(packet, frame::Instant{world_.now});
-  note_news();
-  for (IncarnationWatch& watch : incarnations_) {
-    watch.after(engine());
-  }
-  if (is_watched) {
-    watches_[origin.ring].after(packet, engine());
-  }
-  if (world_.tracing == Tracing::on) {
-    tell_verdict();
-  }
-  check_balance();
-  expect_timer();
-}
-
-void Fabric::note_news() {
-  for (std::uint16_t ring = 0; ring < contributions_.size(); ++ring) {
-    if (!engine().worker().incarnations().has(ring)) {
-      continue;
-    }
-    const std::uint64_t now = engine().worker().counters_of(ring).contributions;
-    if (std::exchange(contributions_[ring], now) != now) {
-      answers_.has_news(ring, world_.now);
-    }
+void Fabric::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
+  for (const auto& each : switches_) {
+    each->expect_epoch(ring, generation);
   }
 }
 
-void Fabric::let_helper_sum() {
-  helpers_.make_one();
-  installed().collect(frame::Instant{world_.now});
-  if (world_.tracing == Tracing::on) {
-    tell_verdict();
-  }
-  check_balance();
-  expect_timer();
-}
-
-void Fabric::depart(Packet& packet, l2::PortSet ports) {
-  world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
-  check_departure(packet, ports);
-  check_order(packet);
-  hash_ = (hash_ ^ ports ^ world_.now) * 0x9e3779b97f4a7c15;
-  hash_ ^= hash_ >> 32 ^ wire::crc32(0, packet.bytes());
-}
-
-void Fabric::make_own(Packet& packet) {
-  world_.packets.move(packet, Packet::Place::on_link, Packet::Place::in_switch);
-  packet.origin.kind = Origin::Kind::own;
-}
-
-void Fabric::give_back(Packet& packet) {
-  world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
-}
-
-void Fabric::check_departure(const Packet& packet, l2::PortSet ports) const {
-  if (ports == 0 || ports >> scenario_.ports() != 0) {
-    throw Violation("I2", fmt::format("a frame left by the ports {:#x}", ports));
-  }
-  if (packet.origin.kind == Origin::Kind::own) {
-    return;
-  }
-  if ((ports >> packet.ingress & 1) != 0) {
-    throw Violation("I2", fmt::format("a frame left by port {}, its ingress", packet.ingress));
-  }
-  if (packet.departure == frame::Departure::forwarded) {
-    check_unaltered(packet);
-  } else {
-    check_result(packet);
+void Fabric::expect_member(const AnswerWatch::Requester& requester) {
+  for (const auto& each : switches_) {
+    each->expect_member(requester);
   }
 }
 
-void Fabric::check_unaltered(const Packet& packet) const {
-  if (&packet != accepting_) {
-    throw Violation("I2", "a frame was forwarded long after it came");
-  }
-  if (!std::equal(packet.data, packet.data + packet.length, packet.original.begin())) {
-    throw Violation("I2", "a frame that was forwarded had been altered");
-  }
+std::optional<std::uint32_t> Fabric::queue_pair_beside(std::uint16_t ring, std::uint16_t host) {
+  return node(scenario_.places[host].node).queue_pair_beside(ring, host);
 }
 
-/// docs/protocol.md §5: headers unchanged, except for RESULT, a hello's session and nonce, and
-/// AckReq; no UDP checksum.
-void Fabric::check_result(const Packet& packet) const {
-  frame::Frame original = packet;
-  original.data = const_cast<std::uint8_t*>(packet.original.data());
-  const std::size_t payload = packet.packet.payload_offset;
-  std::vector<std::uint8_t> headers(original.data, original.data + payload);
-  if (packet.packet.encapsulation != wire::Encapsulation::v1_grh) {
-    std::fill_n(headers.begin() + packet.packet.bth_offset - 2, 2, std::uint8_t{0});
-  }
-  const std::size_t ack_request_at = packet.packet.bth_offset + offsetof(wire::Bth, ack_request);
-  headers[ack_request_at] |= packet.data[ack_request_at] & 0x80; // before a stall (R1)
-  const bool same_headers = std::equal(headers.begin(), headers.end(), packet.data);
-  const std::size_t pad_at = payload + packet.packet.payload_bytes;
-  const bool same_pad = std::equal(packet.data + pad_at, packet.data + packet.packet.icrc_offset,
-                                   original.data + pad_at);
-  if (!same_headers || !same_pad || !wire::icrc_is_valid(packet)) {
-    throw Violation("I2", "a result has other headers or pad than its packet, or a wrong ICRC");
-  }
-  if (slot::ina_bytes(packet.packet) == 0) {
-    return;
-  }
-  auto expected = wire::view_as<wire::InaHeader>(original.payload());
-  expected.flags = kInaFlagResult;
-  if (expected.collective == static_cast<std::uint8_t>(Collective::hello)) {
-    expected.message_id.set(expected.session.get());
-    expected.session.set(session_of(expected.ring_id.get()));
-  }
-  if (std::memcmp(&expected, packet.payload(), sizeof expected) != 0) {
-    throw Violation("I2", "a result's INA header differs in more than RESULT and session");
-  }
-}
-
-/// A frame that the switch made: an answer in a receiver's name, or a result as it left before.
-void Fabric::check_own(const Packet& packet) {
-  if (!wire::icrc_is_valid(packet)) {
-    throw Violation("I2", "a frame of the switch's own has a wrong ICRC");
-  }
-  if (AnswerWatch::is_answer(packet)) {
-    coverage_.hit(Happening::own_answers);
-    note_news();
-    return answers_.made(packet, world_.now, engine().worker().incarnations());
-  }
-  coverage_.hit(Happening::results_sent_again);
-  if (!results_.contains(crc_of_result(packet))) {
-    throw Violation("I2", "a result that left again differs from all that left before");
-  }
-}
-
-void Fabric::check_order(const Packet& packet) {
-  if (packet.origin.kind == Origin::Kind::own) {
-    return check_own(packet);
-  }
-  if (packet.departure == frame::Departure::consumed) {
-    results_.insert(crc_of_result(packet));
-  }
-  if (packet.departure == frame::Departure::forwarded && is_hosts_answer(packet)) {
-    answers_.passes(packet, engine().worker().incarnations());
-  }
-  if (packet.origin.kind == Origin::Kind::stream) {
-    std::uint64_t& last = last_of_stream_[packet.origin.ring];
-    if (packet.arrival <= last) {
-      throw Violation("I7", "a plain stream's frames left in another order than they came in");
-    }
-    last = packet.arrival;
-  }
-  // Damage may have made a packet anybody's, unless the switch found it in order.
-  const bool is_members = packet.origin.kind == Origin::Kind::member &&
-                          (!packet.is_damaged || packet.departure == frame::Departure::consumed);
-  if (is_members && packet.packet.opcode.carries_message()) {
-    answers_.result_leaves(packet);
-    watches_[packet.origin.ring].leaves(packet);
-  }
-}
-
-void Fabric::check_balance() const {
-  const stage::Accounting accounting = engine().accounting();
-  if (!accounting.balances()) {
-    throw Violation("I6", fmt::format("{} frames received, {} accounted for",
-                                      accounting.frames.received, accounting.accounted()));
-  }
-  if (accounting.held != world_.packets.in_switch()) {
-    throw Violation("I6", fmt::format("{} frames held by slots, {} in the switch", accounting.held,
-                                      world_.packets.in_switch()));
-  }
-}
-
-/// What the last frame brought about: its own record and, before it, those of a completed slot.
-void Fabric::tell_verdict() {
-  const std::vector<frame::TraceRecord> records = installed().trace().snapshot();
-  for (const frame::TraceRecord& record : records) {
-    std::string what(name_of(record.event));
-    if (record.event == frame::TraceEvent::dropped) {
-      what += fmt::format(" ({})", weir::name_of(record.drop));
-    } else if (record.event != frame::TraceEvent::forwarded) {
-      what += fmt::format(" ring {} rank {} message {}.{}",
-                          engine().rings().rings()[record.ring].spec().id, record.child,
-                          record.message, record.packet);
-    }
-    world_.tell("  switch {}: QP {:#x} PSN {:#x} from port {}", what, record.qp, record.psn,
-                record.ingress);
-  }
-  installed().trace().switch_on(); // empty again
+bool Fabric::was_misled(std::uint16_t ring) const {
+  return std::ranges::any_of(switches_,
+                             [ring](const auto& each) { return each->was_misled(ring); });
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {
-  if (!engine().worker().incarnations().has(ring)) {
-    return " withdrawn";
-  }
   std::string text;
-  for (const slot::StuckSlot& stuck :
-       engine().worker().slots_of(ring).longest_waiting(3, world_.now)) {
-    text += fmt::format(" message {} packet {} waits {:.1f} us for ranks {};", stuck.message,
-                        stuck.packet, static_cast<double>(stuck.waiting_ns) / 1000,
-                        fmt::join(stuck.missing, ","));
+  for (const auto& each : switches_) {
+    text += each->waiting_of(ring);
   }
-  return text.empty() ? " no slot waits" : text;
+  return text;
 }
 
 } // namespace weir::fabric

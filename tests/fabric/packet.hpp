@@ -59,20 +59,12 @@ class PacketPool : public network::PacketPool<Packet> {
     network::PacketPool<Packet>::free(packet);
   }
 
-  void move(Packet& packet, Packet::Place from, Packet::Place to) {
+  static void move(Packet& packet, Packet::Place from, Packet::Place to) {
     if (packet.place != from) {
       throw Violation("I6", "a packet that the switch does not own passed through its sink");
     }
     packet.place = to;
-    in_switch_ += to == Packet::Place::in_switch ? 1 : 0;
-    in_switch_ -= from == Packet::Place::in_switch ? 1 : 0;
   }
-
-  /// Frames that are in the switch.
-  std::uint64_t in_switch() const { return in_switch_; }
-
- private:
-  std::uint64_t in_switch_ = 0;
 };
 
 } // namespace weir::fabric

@@ -27,9 +27,9 @@ std::uint32_t nobodys_queue_pair(Dice& dice) {
 Rogue::Rogue(World& world, Fabric& fabric, const Scenario& scenario, Coverage& coverage)
     : world_(world), fabric_(fabric), scenario_(scenario), coverage_(coverage) {}
 
-void Rogue::notice(const Packet& packet) {
+void Rogue::notice(const Packet& packet, std::uint16_t place) {
   const auto bytes = packet.bytes();
-  const Seen seen{{bytes.begin(), bytes.end()}, packet.ingress, packet.origin.ring};
+  const Seen seen{{bytes.begin(), bytes.end()}, place, packet.origin.ring};
   const auto remember = [&seen](std::deque<Seen>& memory) {
     if (memory.size() == kMemory) {
       memory.pop_front();
@@ -66,26 +66,26 @@ void Rogue::act() {
   }
 }
 
-void Rogue::send(std::uint16_t port, std::span<const std::uint8_t> bytes) {
+void Rogue::send(std::uint16_t place, std::span<const std::uint8_t> bytes) {
   coverage_.hit(Happening::rogue_frames);
-  fabric_.send(port, world_.packets.make(bytes));
+  fabric_.send(place, world_.packets.make(bytes));
 }
 
 /// Keeps the station's MAC address at its port, because bridges learn from the last frame.
 void Rogue::send_from_elsewhere(Forgery& forgery) {
   forgery.ethernet().source = kStrangerMac;
-  send(scenario_.stranger_port(), forgery.bytes());
+  send(scenario_.stranger_place(), forgery.bytes());
 }
 
 /// Sends several packets again, as a network does that has delayed them for long.
 void Rogue::replay(const Seen& seen) {
   coverage_.hit(Happening::replayed_frames);
   if (world_.dice.chance(70 * kPercent)) {
-    return send(seen.port, seen.bytes);
+    return send(seen.place, seen.bytes);
   }
   for (const Seen& each : recent_) {
     if (each.ring == seen.ring) {
-      send(each.port, each.bytes);
+      send(each.place, each.bytes);
     }
   }
 }
@@ -142,7 +142,7 @@ void Rogue::forge_hello(Forgery& forgery, const Seen& seen) {
     break;
   }
   forgery.sign();
-  send(seen.port, forgery.bytes());
+  send(seen.place, forgery.bytes());
 }
 
 /// A message header that belongs to a ring, with a field for which the switch must drop it first of
@@ -215,10 +215,10 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
     break;
   default: // without a valid ICRC
     ina.message_id.set(ina.message_id.get() + 1);
-    return send(seen.port, forgery.bytes());
+    return send(seen.place, forgery.bytes());
   }
   forgery.sign();
-  send(seen.port, forgery.bytes());
+  send(seen.place, forgery.bytes());
 }
 
 /// By the switch.
@@ -255,8 +255,9 @@ void Rogue::pose_as_sender(Forgery& forgery, const Seen& seen) {
   }
   forgery.ethernet().source = kStrangerMac;
   forgery.sign();
-  const auto ports_on = static_cast<std::uint16_t>(dice.between(1, scenario_.hosts));
-  send(static_cast<std::uint16_t>((seen.port + ports_on) % (scenario_.hosts + 1)), forgery.bytes());
+  const auto places_on = static_cast<std::uint16_t>(dice.between(1, scenario_.hosts));
+  send(static_cast<std::uint16_t>((seen.place + places_on) % (scenario_.hosts + 1)),
+       forgery.bytes());
 }
 
 /// A restarted switch knows no queue pair.
@@ -321,7 +322,7 @@ void Rogue::forge_foreign(Forgery& forgery, const Seen& seen) {
     return send_from_elsewhere(forgery);
   }
   forgery.sign();
-  send(seen.port, forgery.bytes());
+  send(seen.place, forgery.bytes());
 }
 
 /// A MIDDLE or LAST.
@@ -354,10 +355,10 @@ void Rogue::forge_other(Forgery& forgery, const Seen& seen) {
     break;
   default: // without a valid ICRC
     forgery.byte(forgery.layout().payload_offset) ^= 0x80;
-    return send(seen.port, forgery.bytes());
+    return send(seen.place, forgery.bytes());
   }
   forgery.sign();
-  send(seen.port, forgery.bytes());
+  send(seen.place, forgery.bytes());
 }
 
 /// Any change, as long as the packet stays the victim's.
@@ -389,7 +390,7 @@ void Rogue::forge_wildly(Forgery& forgery, const Seen& seen) {
   }
   forgery.sign();
   if (dice.chance(80 * kPercent)) {
-    send(seen.port, forgery.bytes());
+    send(seen.place, forgery.bytes());
   } else {
     send_from_elsewhere(forgery);
   }
@@ -414,7 +415,7 @@ test::FrameSpec Rogue::between_neighbours() {
 void Rogue::be_odd() {
   Dice& dice = world_.dice;
   test::FrameSpec frame = between_neighbours();
-  std::uint16_t port = scenario_.stranger_port();
+  std::uint16_t port = scenario_.stranger_place();
   std::size_t cut = kMaxFrameBytes;
   switch (dice.below(10)) {
   case 0:
@@ -467,7 +468,7 @@ void Rogue::fill_table(std::uint32_t queue_pairs) {
     Forgery forgery(plain);
     forgery.set_queue_pair(first + i);
     forgery.sign();
-    send(scenario_.stranger_port(), forgery.bytes());
+    send(scenario_.stranger_place(), forgery.bytes());
   }
 }
 
@@ -484,7 +485,7 @@ void Rogue::repeat_hellos(std::uint16_t ring) {
   for (const Seen& hello : hellos_) {
     if (hello.ring == ring) {
       coverage_.hit(Happening::hellos_after_reset);
-      send(hello.port, hello.bytes);
+      send(hello.place, hello.bytes);
     }
   }
 }
@@ -512,7 +513,7 @@ void Rogue::greet_for_all() {
       forgery.set_queue_pair(kStrangerQueuePair + static_cast<std::uint32_t>(dice.below(1u << 20)));
       forgery.sign();
       if (is_pinned(hello) || dice.chance(50 * kPercent)) {
-        send(hello.port, forgery.bytes());
+        send(hello.place, forgery.bytes());
       } else {
         send_from_elsewhere(forgery);
       }
@@ -521,8 +522,9 @@ void Rogue::greet_for_all() {
 }
 
 void Rogue::run_script() {
-  for (const Script::Sent& sent : script_.act(world_.dice, fabric_.session_of(kScriptRing))) {
-    send(sent.port, sent.bytes);
+  for (const Script::Sent& sent :
+       script_.act(world_.dice, fabric_.node(0).session_of(kScriptRing))) {
+    send(scenario_.places_of[0][sent.port], sent.bytes);
   }
 }
 

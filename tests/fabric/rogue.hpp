@@ -22,8 +22,8 @@ class Rogue {
  public:
   Rogue(World& world, Fabric& fabric, const Scenario& scenario, Coverage& coverage);
 
-  /// A member's packet comes to the switch undamaged.
-  void notice(const Packet& packet);
+  /// A member's packet comes to a switch undamaged.
+  void notice(const Packet& packet, std::uint16_t place);
   void act();
 
   /// Says at once what may pass for a sender's before the sender speaks again.
@@ -37,8 +37,8 @@ class Rogue {
  private:
   struct Seen {
     std::vector<std::uint8_t> bytes;
-    std::uint16_t port = 0;
-    std::uint16_t ring = 0; // index
+    std::uint16_t place = 0; // where it came
+    std::uint16_t ring = 0;  // index
   };
 
   void replay(const Seen& seen);
@@ -57,7 +57,7 @@ class Rogue {
   bool claim_other_ring(Forgery& forgery, const Seen& seen) const;
   bool is_known(std::uint16_t ring) const;
   bool is_pinned(const Seen& seen) const;
-  void send(std::uint16_t port, std::span<const std::uint8_t> bytes);
+  void send(std::uint16_t place, std::span<const std::uint8_t> bytes);
   void send_from_elsewhere(Forgery& forgery);
   test::FrameSpec between_neighbours();
 

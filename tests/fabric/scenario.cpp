@@ -39,6 +39,22 @@ LinkTraits draw_link(Dice& dice, Weather weather, const LinkTraits& like) {
   return traits;
 }
 
+/// A port of the switch more.
+void add_place(Scenario& scenario, std::uint16_t node, Place::End end) {
+  scenario.places_of.resize(std::max<std::size_t>(scenario.places_of.size(), node + 1u));
+  std::vector<std::uint16_t>& ports = scenario.places_of[node];
+  ports.push_back(static_cast<std::uint16_t>(scenario.places.size()));
+  scenario.places.push_back({node, static_cast<std::uint16_t>(ports.size() - 1), end});
+}
+
+/// One switch with all hosts.
+void lay_out_star(Scenario& scenario) {
+  for (std::uint16_t host = 0; host < scenario.hosts; ++host) {
+    add_place(scenario, 0, Place::End::host);
+  }
+  add_place(scenario, 0, Place::End::stranger);
+}
+
 void draw_links(Scenario& scenario, Dice& dice) {
   const Weather weather = draw_weather(dice);
   // Timers of the switch count from microseconds to minutes.
@@ -48,7 +64,7 @@ void draw_links(Scenario& scenario, Dice& dice) {
   like.spread = dice.pick<Time>({0, 0, 5 * scenario.unit, 30 * scenario.unit});
   like.order =
       dice.pick({LinkTraits::Order::kept, LinkTraits::Order::kept, LinkTraits::Order::free});
-  for (std::uint16_t port = 0; port < scenario.ports(); ++port) {
+  for (std::size_t place = 0; place < scenario.places.size(); ++place) {
     scenario.to_switch.push_back(draw_link(dice, weather, like));
     scenario.from_switch.push_back(draw_link(dice, weather, like));
   }
@@ -280,6 +296,7 @@ Scenario draw_scenario(Dice& dice) {
   const bool is_large = dice.chance(4 * kPercent);
   scenario.hosts = static_cast<std::uint16_t>(is_large ? 8 : dice.between(2, 5));
   scenario.is_ipv6 = dice.chance(20 * kPercent);
+  lay_out_star(scenario);
   draw_links(scenario, dice);
   draw_rings(scenario, dice);
   draw_faults(scenario, dice);

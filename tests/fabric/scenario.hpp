@@ -52,6 +52,7 @@ struct Fault {
   Time ends = 0;
   std::uint16_t place = 0; // host, or ring for straggler and ring_reset
   std::uint16_t rank = 0;  // straggler
+  std::uint16_t node = 0;  // switch
 };
 
 enum class RingRole : std::uint8_t {
@@ -107,12 +108,23 @@ struct RingPlan {
   bool is_disputed(std::uint32_t call) const { return dispute && dispute->call <= call; }
 };
 
+/// A port of a switch, and what it leads to. Links are named by their places.
+struct Place {
+  enum class End : std::uint8_t { host, stranger };
+
+  std::uint16_t node = 0; // the switch
+  std::uint16_t port = 0; //
+  End end = End::host;
+};
+
 /// Everything that the seed decides before the run starts.
 struct Scenario {
-  std::uint16_t hosts = 2; // host h is behind port h
+  std::uint16_t hosts = 2;
+  std::vector<Place> places; // those of the hosts first: host h is at place h; then a stranger's
+  std::vector<std::vector<std::uint16_t>> places_of; // by switch and port
   bool is_ipv6 = false;
   std::vector<RingPlan> rings;
-  std::vector<LinkTraits> to_switch; // by port
+  std::vector<LinkTraits> to_switch; // by place
   std::vector<LinkTraits> from_switch;
   Time unit = 0;       // of all delays: microseconds as in a rack, or hundreds of them
   Time round_trip = 0; // of a packet and its acknowledgement, longest
@@ -124,10 +136,8 @@ struct Scenario {
   Ppm replays = 0;                 // share of rogue acts
   std::uint32_t plain_entries = 0; // the switch's room for plain queue pairs
 
-  /// The port of the strangers.
-  std::uint16_t stranger_port() const { return hosts; }
-
-  std::uint16_t ports() const { return static_cast<std::uint16_t>(hosts + 1); }
+  /// The place of the strangers.
+  std::uint16_t stranger_place() const { return hosts; }
 
   /// Rings of the jobs, and the script's ring.
   std::vector<ring::RingSpec> specs() const;

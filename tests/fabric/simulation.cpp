@@ -45,7 +45,7 @@ Outcome Simulation::run() {
     set_up();
     run_until_finished();
     cover_dead_neighbours();
-    fabric_.restart_switch(); // finds leaked frames
+    fabric_.restart_all(); // finds leaked frames
   } catch (const Violation& violation) {
     outcome.invariant = violation.invariant();
     outcome.text = fmt::format("{} at {:.3f} us\n  {}", violation.what(),
@@ -151,25 +151,24 @@ void Simulation::dispatch(const Event& event) {
   case EventKind::stream:
     return send_stream_frame(event.place);
   case EventKind::look:
-    return fabric_.poll_timers();
+    return fabric_.node(event.place).poll_timers();
   case EventKind::helper:
-    return fabric_.let_helper_sum();
+    return fabric_.node(event.place).let_helper_sum();
   }
 }
 
 void Simulation::at_switch(const Event& event) {
   Packet& packet = *event.packet;
-  packet.ingress = event.place;
   world_.tell("port {}: QP {:#x}, {} bytes", event.place, queue_pair_of(packet).value_or(0),
               packet.length);
   const bool is_data =
       packet.origin.kind == Origin::Kind::member && packet.length > 100 && !packet.is_damaged;
   if (is_data && scenario_.rogue_acts != 0) {
-    rogue_.notice(packet);
+    rogue_.notice(packet, event.place);
   }
-  fabric_.accept(packet);
+  fabric_.accept(event.place, packet);
   for (std::uint16_t ring = 0; ring < jobs_.size(); ++ring) {
-    jobs_[ring]->notice_incarnation(fabric_.nonce_of(ring));
+    jobs_[ring]->notice_incarnation(fabric_.node(0).nonce_of(ring));
   }
 }
 
@@ -246,7 +245,7 @@ void Simulation::begin_fault(const Fault& fault) {
     }
     break;
   case FaultKind::switch_restarts:
-    fabric_.restart_switch();
+    fabric_.node(fault.node).restart_switch();
     rogue_.use_restart();
     for (const auto& job : jobs_) {
       job->note_calls(CallEvent::restart);
@@ -257,16 +256,16 @@ void Simulation::begin_fault(const Fault& fault) {
     jobs_[fault.place]->kill_member(fault.rank);
     break;
   case FaultKind::ring_reset:
-    reset_ring(fault.place);
+    reset_ring(fault);
     break;
   case FaultKind::ring_withdrawn:
-    fabric_.withdraw_ring(fault.place);
+    fabric_.node(fault.node).withdraw_ring(fault.place);
     break;
   case FaultKind::ring_drained:
-    fabric_.drain_ring(fault.place);
+    fabric_.node(fault.node).drain_ring(fault.place);
     break;
   case FaultKind::ring_forgotten:
-    fabric_.forget_ring(fault.place);
+    fabric_.node(fault.node).forget_ring(fault.place);
     rogue_.use_restart();
     for (const auto& job : jobs_) {
       job->excuse();
@@ -278,8 +277,9 @@ void Simulation::begin_fault(const Fault& fault) {
 }
 
 /// Resets a ring, sometimes followed by late copies of its hellos.
-void Simulation::reset_ring(std::uint16_t ring) {
-  fabric_.reset_ring(ring);
+void Simulation::reset_ring(const Fault& fault) {
+  const std::uint16_t ring = fault.place;
+  fabric_.node(fault.node).reset_ring(ring);
   jobs_[ring]->excuse();
   if (scenario_.replays != 0 && world_.dice.chance(50 * kPercent)) {
     rogue_.bury_connections();

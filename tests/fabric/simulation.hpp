@@ -43,7 +43,7 @@ class Simulation {
   void wake_member(const Event& event);
   void begin_fault(const Fault& fault);
   void end_fault(const Fault& fault);
-  void reset_ring(std::uint16_t ring);
+  void reset_ring(const Fault& fault);
   void send_stream_frame(std::uint16_t stream);
   bool is_finished() const;
   void cover_dead_neighbours();

@@ -10,8 +10,8 @@ constexpr Time kSlowest = 5'000; // ns; several packets come in that time
 
 } // namespace
 
-SlowHelpers::SlowHelpers(World& world, std::uint64_t seed, Coverage& coverage)
-    : world_(world), dice_(~seed), coverage_(coverage) {}
+SlowHelpers::SlowHelpers(World& world, std::uint16_t node, std::uint64_t seed, Coverage& coverage)
+    : world_(world), node_(node), dice_(~seed + node), coverage_(coverage) {}
 
 slot::ReductionHelpers* SlowHelpers::for_next_switch() {
   asked_.clear();
@@ -23,7 +23,8 @@ bool SlowHelpers::ask(slot::Reduction& sum) {
     return false;
   }
   asked_.push_back(&sum);
-  world_.events.push({.time = world_.now + 1 + dice_.below(kSlowest), .kind = EventKind::helper});
+  world_.events.push(
+      {.time = world_.now + 1 + dice_.below(kSlowest), .kind = EventKind::helper, .place = node_});
   return true;
 }
 

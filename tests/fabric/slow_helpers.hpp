@@ -14,7 +14,8 @@ namespace weir::fabric {
 /// only after the worker has made them. A switch has all of these or none.
 class SlowHelpers : public slot::ReductionHelpers {
  public:
-  SlowHelpers(World& world, std::uint64_t seed, Coverage& coverage);
+  /// Of the switch with this number.
+  SlowHelpers(World& world, std::uint16_t node, std::uint64_t seed, Coverage& coverage);
 
   /// Draws whether the next switch has helpers, and forgets what the last one asked for. Returns
   /// the helpers for its worker.
@@ -27,6 +28,7 @@ class SlowHelpers : public slot::ReductionHelpers {
 
  private:
   World& world_;
+  const std::uint16_t node_;
   Dice dice_; // its own, so that the seed's other draws do not change
   Coverage& coverage_;
   std::vector<slot::Reduction*> asked_; // reductions offered to the helpers

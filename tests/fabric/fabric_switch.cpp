@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fabric_switch.hpp"
+
+#include "frame/frame.hpp"
+#include "slot/result_packet.hpp"
+#include "violation.hpp"
+#include "wire/crc32.hpp"
+#include "wire/headers.hpp"
+#include "wire/icrc.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::uint32_t kHostFrameBytes = 512; // enough for all rings
+
+/// A CRC of addresses, transport headers and payload, without AckReq and what
+/// the ICRC does not cover.
+std::uint32_t crc_of_result(const Packet& packet) {
+  const wire::Packet& parsed = packet.packet;
+  std::vector<std::uint8_t> bytes(packet.data + parsed.bth_offset,
+                                  packet.data + parsed.icrc_offset);
+  auto& bth = wire::view_as<wire::Bth>(bytes.data());
+  bth.ack_request = 0;
+  bth.reserved_variant = 0; // a link may have damaged it
+  return wire::crc32(wire::crc32(0, {packet.data, 2 * sizeof(wire::MacAddress)}), bytes);
+}
+
+/// By port of the switch.
+std::vector<LinkTraits> traits_of(const Scenario& scenario, std::uint16_t node,
+                                  const std::vector<LinkTraits>& all) {
+  std::vector<LinkTraits> own;
+  for (const std::uint16_t place : scenario.places_of[node]) {
+    own.push_back(all[place]);
+  }
+  return own;
+}
+
+} // namespace
+
+bool is_hosts_answer(const Packet& packet) {
+  return packet.origin.kind == Origin::Kind::member && AnswerWatch::is_answer(packet);
+}
+
+FabricSwitch::FabricSwitch(const Shared& shared, std::uint16_t node, std::uint64_t seed)
+    : Star(shared.world.packets, shared.world.dice,
+           traits_of(shared.scenario, node, shared.scenario.to_switch),
+           traits_of(shared.scenario, node, shared.scenario.from_switch)),
+      world_(shared.world), scenario_(shared.scenario), coverage_(shared.coverage),
+      notes_(shared.notes), node_(node), helpers_(world_, node, seed, coverage_),
+      contributions_(scenario_.rings.size()) {
+  for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
+    watches_.emplace_back(scenario_, ring, coverage_);
+    incarnations_.emplace_back(scenario_.rings[ring].spec, ring, coverage_);
+  }
+  nonces_.resize(scenario_.rings.size());
+  install_switch(scenario_.specs());
+}
+
+FabricSwitch::~FabricSwitch() {
+  coverage_.add(engine().accounting().frames);
+}
+
+void FabricSwitch::install_switch(std::vector<ring::RingSpec> rings) {
+  std::vector<std::uint32_t> longest;
+  for (const std::uint16_t place : scenario_.places_of[node_]) {
+    const bool is_strangers = scenario_.places[place].end == Place::End::stranger;
+    longest.push_back(is_strangers ? kMaxFrameBytes : kHostFrameBytes);
+  }
+  stage::InlineSwitch::Settings settings;
+  settings.mac_entries = 256;
+  settings.worker.classifier.sessions = conn::SessionSource::random({world_.dice.next(), 0});
+  settings.worker.classifier.plain_entries = scenario_.plain_entries;
+  settings.worker.helpers = helpers_.for_next_switch();
+  for (std::size_t ring = 0; ring < nonces_.size(); ++ring) {
+    rings[ring].nonce = nonces_[ring];
+  }
+  install(std::move(rings), longest, settings);
+  if (world_.tracing == Tracing::on) {
+    installed().trace().switch_on();
+  }
+}
+
+void FabricSwitch::restart_switch() {
+  replace_switch(scenario_.specs());
+}
+
+void FabricSwitch::forget_ring(std::uint16_t ring) {
+  replace_switch(scenario_.specs_without(ring));
+}
+
+/// Everything that the old switch held is lost.
+void FabricSwitch::replace_switch(std::vector<ring::RingSpec> rings) {
+  reset_rings();
+  check_balance();
+  if (in_switch_ != 0) {
+    throw Violation("I6", "frames stayed in a switch whose rings were all reset");
+  }
+  coverage_.add(engine().accounting().frames);
+  install_switch(std::move(rings));
+  for (std::uint16_t ring = 0; ring < watches_.size(); ++ring) {
+    operator_acted(ring);
+    incarnations_[ring].expect_any();
+  }
+}
+
+/// An operator cannot name a ring that was withdrawn.
+void FabricSwitch::reset_ring(std::uint16_t ring) {
+  if (!engine().worker().incarnations().has(ring)) {
+    return;
+  }
+  installed().reset_ring(ring, frame::Instant{world_.now});
+  operator_acted(ring);
+  check_balance();
+}
+
+/// As if it were withdrawn and added again: its number stays, for the watches.
+void FabricSwitch::make_ring(std::uint16_t ring, std::uint32_t nonce) {
+  coverage_.hit(Happening::rings_made);
+  reset_ring(ring);
+  nonces_[ring] = nonce;
+  ring::RingSpec spec = scenario_.rings[ring].spec;
+  spec.nonce = nonce;
+  installed().change_rings({&spec, 1}, frame::Instant{world_.now});
+}
+
+void FabricSwitch::withdraw_ring(std::uint16_t ring) {
+  installed().withdraw_ring(ring, frame::Instant{world_.now});
+  operator_acted(ring);
+  check_balance();
+}
+
+void FabricSwitch::drain_ring(std::uint16_t ring) {
+  installed().drain_ring(ring, frame::Instant{world_.now});
+  incarnations_[ring].expect_no_other();
+  check_balance();
+}
+
+void FabricSwitch::operator_acted(std::uint16_t ring) {
+  watches_[ring].forget_order();
+  answers_.forget(ring);
+  incarnations_[ring].operator_acted(engine());
+}
+
+std::uint32_t FabricSwitch::session_of(std::uint32_t ring_id) const {
+  const auto ring = engine().rings().ring_with_id(ring_id);
+  return ring ? engine().worker().incarnations().session_of(*ring) : 0;
+}
+
+std::uint32_t FabricSwitch::nonce_of(std::uint16_t ring) const {
+  if (!engine().worker().incarnations().has(ring)) {
+    return 0;
+  }
+  const auto& incarnation = engine().worker().incarnations().incarnation_of(ring);
+  return incarnation ? incarnation->nonce : 0;
+}
+
+void FabricSwitch::end_noise() {
+  for (std::uint16_t port = 0; port < ports(); ++port) {
+    to_switch(port).become_reliable();
+    from_switch(port).become_reliable();
+  }
+}
+
+void FabricSwitch::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
+  watches_[ring].begin(generation);
+}
+
+void FabricSwitch::expect_member(const AnswerWatch::Requester& requester) {
+  watches_[requester.ring].expect(requester.rank, requester.first_psn);
+  if (scenario_.rings[requester.ring].role != RingRole::victim) { // its answers are forged too
+    answers_.expect(requester);
+  }
+}
+
+void FabricSwitch::poll_timers() {
+  if (switch_timer_.goes_off(world_.now)) {
+    answers_.before_look(engine().worker().incarnations());
+    installed().poll_timers(frame::Instant{world_.now});
+    if (world_.tracing == Tracing::on) {
+      tell_verdict();
+    }
+    check_balance();
+    expect_timer();
+  }
+}
+
+void FabricSwitch::expect_timer() {
+  if (const auto time = switch_timer_.set(installed().next_timer())) {
+    world_.events.push(
+        {.time = std::max(*time, world_.now), .kind = EventKind::look, .place = node_});
+  }
+}
+
+network::Content FabricSwitch::content_of(const Packet& packet) const {
+  return is_hosts_answer(packet) ? network::Content::answer : network::Content::data;
+}
+
+void FabricSwitch::note(network::Mishap mishap, const Packet& packet,
+                        const network::StarPlace& place) {
+  switch (mishap) {
+  case network::Mishap::dead_link:
+    return coverage_.hit(Happening::frames_at_dead_links);
+  case network::Mishap::duplication:
+    return coverage_.hit(Happening::frames_duplicated);
+  case network::Mishap::loss:
+    if (packet.origin.kind == Origin::Kind::member && !is_hosts_answer(packet)) {
+      ++notes_.lost[packet.origin.ring];
+    }
+    coverage_.hit(is_hosts_answer(packet) ? Happening::answers_lost : Happening::frames_lost);
+    world_.tell("  link {} loses {} bytes", scenario_.places_of[node_][place.port], packet.length);
+    break;
+  }
+}
+
+void FabricSwitch::damage(Packet& packet) {
+  if (packet.length > sizeof(wire::EthernetHeader)) {
+    coverage_.hit(Happening::frames_damaged);
+    packet.is_damaged = true;
+  }
+  Star::damage(packet);
+}
+
+void FabricSwitch::arrive(Time time, Packet& packet, const network::StarPlace& place) {
+  const bool is_at_switch = place.end == network::StarPlace::End::at_switch;
+  world_.events.push({.time = time,
+                      .kind = is_at_switch ? EventKind::at_switch : EventKind::at_port,
+                      .place = scenario_.places_of[node_][place.port],
+                      .packet = &packet});
+}
+
+void FabricSwitch::accept(Packet& packet) {
+  enters(packet);
+  std::copy_n(packet.data, packet.length, packet.original.begin());
+  packet.arrival = ++accepted_;
+  accepting_ = &packet;
+  const Origin origin = packet.origin;
+  const bool is_watched = origin.kind == Origin::Kind::member && !is_hosts_answer(packet);
+  if (is_watched) {
+    watches_[origin.ring].before(packet, engine());
+  }
+  for (IncarnationWatch& watch : incarnations_) {
+    watch.before(packet, engine());
+  }
+  installed().accept(packet, frame::Instant{world_.now});
+  note_news();
+  for (IncarnationWatch& watch : incarnations_) {
+    watch.after(engine());
+  }
+  if (is_watched) {
+    watches_[origin.ring].after(packet, engine());
+  }
+  if (world_.tracing == Tracing::on) {
+    tell_verdict();
+  }
+  check_balance();
+  expect_timer();
+}
+
+void FabricSwitch::note_news() {
+  for (std::uint16_t ring = 0; ring < contributions_.size(); ++ring) {
+    if (!engine().worker().incarnations().has(ring)) {
+      continue;
+    }
+    const std::uint64_t now = engine().worker().counters_of(ring).contributions;
+    if (std::exchange(contributions_[ring], now) != now) {
+      answers_.has_news(ring, world_.now);
+    }
+  }
+}
+
+void FabricSwitch::let_helper_sum() {
+  helpers_.make_one();
+  installed().collect(frame::Instant{world_.now});
+  if (world_.tracing == Tracing::on) {
+    tell_verdict();
+  }
+  check_balance();
+  expect_timer();
+}
+
+void FabricSwitch::enters(Packet& packet) {
+  world_.packets.move(packet, Packet::Place::on_link, Packet::Place::in_switch);
+  ++in_switch_;
+}
+
+void FabricSwitch::leaves(Packet& packet) {
+  world_.packets.move(packet, Packet::Place::in_switch, Packet::Place::on_link);
+  --in_switch_;
+}
+
+void FabricSwitch::depart(Packet& packet, l2::PortSet ports) {
+  leaves(packet);
+  check_departure(packet, ports);
+  check_order(packet);
+  std::uint64_t& hash = notes_.hash;
+  hash = (hash ^ ports ^ world_.now) * 0x9e3779b97f4a7c15;
+  hash ^= hash >> 32 ^ wire::crc32(0, packet.bytes());
+}
+
+void FabricSwitch::make_own(Packet& packet) {
+  enters(packet);
+  packet.origin.kind = Origin::Kind::own;
+}
+
+void FabricSwitch::give_back(Packet& packet) {
+  leaves(packet);
+}
+
+void FabricSwitch::check_departure(const Packet& packet, l2::PortSet ports) const {
+  if (ports == 0 || ports >> this->ports() != 0) {
+    throw Violation("I2", fmt::format("a frame left by the ports {:#x}", ports));
+  }
+  if (packet.origin.kind == Origin::Kind::own) {
+    return;
+  }
+  if ((ports >> packet.ingress & 1) != 0) {
+    throw Violation("I2", fmt::format("a frame left by port {}, its ingress", packet.ingress));
+  }
+  if (packet.departure == frame::Departure::forwarded) {
+    check_unaltered(packet);
+  } else {
+    check_result(packet);
+  }
+}
+
+void FabricSwitch::check_unaltered(const Packet& packet) const {
+  if (&packet != accepting_) {
+    throw Violation("I2", "a frame was forwarded long after it came");
+  }
+  if (!std::equal(packet.data, packet.data + packet.length, packet.original.begin())) {
+    throw Violation("I2", "a frame that was forwarded had been altered");
+  }
+}
+
+/// docs/protocol.md §5: headers unchanged, except for RESULT, a hello's session and nonce, and
+/// AckReq; no UDP checksum.
+void FabricSwitch::check_result(const Packet& packet) const {
+  frame::Frame original = packet;
+  original.data = const_cast<std::uint8_t*>(packet.original.data());
+  const std::size_t payload = packet.packet.payload_offset;
+  std::vector<std::uint8_t> headers(original.data, original.data + payload);
+  if (packet.packet.encapsulation != wire::Encapsulation::v1_grh) {
+    std::fill_n(headers.begin() + packet.packet.bth_offset - 2, 2, std::uint8_t{0});
+  }
+  const std::size_t ack_request_at = packet.packet.bth_offset + offsetof(wire::Bth, ack_request);
+  headers[ack_request_at] |= packet.data[ack_request_at] & 0x80; // before a stall (R1)
+  const bool same_headers = std::equal(headers.begin(), headers.end(), packet.data);
+  const std::size_t pad_at = payload + packet.packet.payload_bytes;
+  const bool same_pad = std::equal(packet.data + pad_at, packet.data + packet.packet.icrc_offset,
+                                   original.data + pad_at);
+  if (!same_headers || !same_pad || !wire::icrc_is_valid(packet)) {
+    throw Violation("I2", "a result has other headers or pad than its packet, or a wrong ICRC");
+  }
+  if (slot::ina_bytes(packet.packet) == 0) {
+    return;
+  }
+  auto expected = wire::view_as<wire::InaHeader>(original.payload());
+  expected.flags = kInaFlagResult;
+  if (expected.collective == static_cast<std::uint8_t>(Collective::hello)) {
+    expected.message_id.set(expected.session.get());
+    expected.session.set(session_of(expected.ring_id.get()));
+  }
+  if (std::memcmp(&expected, packet.payload(), sizeof expected) != 0) {
+    throw Violation("I2", "a result's INA header differs in more than RESULT and session");
+  }
+}
+
+/// A frame that the switch made: an answer in a receiver's name, or a result as it left before.
+void FabricSwitch::check_own(const Packet& packet) {
+  if (!wire::icrc_is_valid(packet)) {
+    throw Violation("I2", "a frame of the switch's own has a wrong ICRC");
+  }
+  if (AnswerWatch::is_answer(packet)) {
+    coverage_.hit(Happening::own_answers);
+    note_news();
+    return answers_.made(packet, world_.now, engine().worker().incarnations());
+  }
+  coverage_.hit(Happening::results_sent_again);
+  if (!results_.contains(crc_of_result(packet))) {
+    throw Violation("I2", "a result that left again differs from all that left before");
+  }
+}
+
+void FabricSwitch::check_order(const Packet& packet) {
+  if (packet.origin.kind == Origin::Kind::own) {
+    return check_own(packet);
+  }
+  if (packet.departure == frame::Departure::consumed) {
+    results_.insert(crc_of_result(packet));
+  }
+  if (packet.departure == frame::Departure::forwarded && is_hosts_answer(packet)) {
+    answers_.passes(packet, engine().worker().incarnations());
+  }
+  if (packet.origin.kind == Origin::Kind::stream) {
+    std::uint64_t& last = last_of_stream_[packet.origin.ring];
+    if (packet.arrival <= last) {
+      throw Violation("I7", "a plain stream's frames left in another order than they came in");
+    }
+    last = packet.arrival;
+  }
+  // Damage may have made a packet anybody's, unless the switch found it in order.
+  const bool is_members = packet.origin.kind == Origin::Kind::member &&
+                          (!packet.is_damaged || packet.departure == frame::Departure::consumed);
+  if (is_members && packet.packet.opcode.carries_message()) {
+    answers_.result_leaves(packet);
+    watches_[packet.origin.ring].leaves(packet);
+  }
+}
+
+void FabricSwitch::check_balance() const {
+  const stage::Accounting accounting = engine().accounting();
+  if (!accounting.balances()) {
+    throw Violation("I6", fmt::format("{} frames received, {} accounted for",
+                                      accounting.frames.received, accounting.accounted()));
+  }
+  if (accounting.held != in_switch_) {
+    throw Violation("I6", fmt::format("{} frames held by slots, {} in the switch", accounting.held,
+                                      in_switch_));
+  }
+}
+
+/// What the last frame brought about: its own record and, before it, those of a completed slot.
+void FabricSwitch::tell_verdict() {
+  const std::vector<frame::TraceRecord> records = installed().trace().snapshot();
+  for (const frame::TraceRecord& record : records) {
+    std::string what(name_of(record.event));
+    if (record.event == frame::TraceEvent::dropped) {
+      what += fmt::format(" ({})", weir::name_of(record.drop));
+    } else if (record.event != frame::TraceEvent::forwarded) {
+      what += fmt::format(" ring {} rank {} message {}.{}",
+                          engine().rings().rings()[record.ring].spec().id, record.child,
+                          record.message, record.packet);
+    }
+    world_.tell("  switch {}: QP {:#x} PSN {:#x} from port {}", what, record.qp, record.psn,
+                record.ingress);
+  }
+  installed().trace().switch_on(); // empty again
+}
+
+std::string FabricSwitch::waiting_of(std::uint16_t ring) const {
+  if (!engine().worker().incarnations().has(ring)) {
+    return " withdrawn";
+  }
+  std::string text;
+  for (const slot::StuckSlot& stuck :
+       engine().worker().slots_of(ring).longest_waiting(3, world_.now)) {
+    text += fmt::format(" message {} packet {} waits {:.1f} us for ranks {};", stuck.message,
+                        stuck.packet, static_cast<double>(stuck.waiting_ns) / 1000,
+                        fmt::join(stuck.missing, ","));
+  }
+  return text.empty() ? " no slot waits" : text;
+}
+
+} // namespace weir::fabric

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "answer_watch.hpp"
+#include "coverage.hpp"
+#include "incarnation_watch.hpp"
+#include "network/deadline_timer.hpp"
+#include "network/star.hpp"
+#include "ring_watch.hpp"
+#include "scenario.hpp"
+#include "slow_helpers.hpp"
+#include "world.hpp"
+
+#include <cstdint>
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+namespace weir::fabric {
+
+/// What all switches of a run note together.
+struct FabricNotes {
+  std::uint64_t hash = 0;          // of everything that left a switch (I8)
+  std::vector<std::uint64_t> lost; // by ring: members' packets that links lost, no acknowledgements
+};
+
+/// A switch, and the links that leave it and that lead from stations to it. Checks at every frame
+/// what can be seen from outside: I2, I6, I7.
+class FabricSwitch : public network::Star<PacketPool> {
+ public:
+  /// What a switch has in common with the others of its run.
+  struct Shared {
+    World& world;
+    const Scenario& scenario;
+    Coverage& coverage;
+    FabricNotes& notes;
+  };
+
+  FabricSwitch(const Shared& shared, std::uint16_t node, std::uint64_t seed);
+  ~FabricSwitch() override;
+  FabricSwitch(const FabricSwitch&) = delete;
+  FabricSwitch& operator=(const FabricSwitch&) = delete;
+
+  /// A packet has come to the switch.
+  void accept(Packet& packet);
+
+  /// A helper makes a reduction, and the worker collects it.
+  void let_helper_sum();
+
+  void restart_switch();
+  /// The new switch's configuration has another ring in place of this one.
+  void forget_ring(std::uint16_t ring);
+  /// Makes the ring anew, for the run with this nonce alone.
+  void make_ring(std::uint16_t ring, std::uint32_t nonce);
+  void reset_ring(std::uint16_t ring);
+  void withdraw_ring(std::uint16_t ring);
+  void drain_ring(std::uint16_t ring);
+  void end_noise();
+  /// A new epoch of the job begins: the check of its order starts again.
+  void expect_epoch(std::uint16_t ring, std::uint32_t generation);
+  /// A rank begins to send.
+  void expect_member(const AnswerWatch::Requester& requester);
+
+  /// What a rank on that host may say in its hello to lie: another ring's queue pair.
+  std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host) {
+    return answers_.queue_pair_beside(ring, host);
+  }
+
+  /// AnswerWatch::was_misled.
+  bool was_misled(std::uint16_t ring) const { return answers_.was_misled(ring); }
+
+  /// A host sends an acknowledgement.
+  void expect_answer(const Packet& answer) { answers_.sends(answer); }
+
+  /// The switch looks at its timers.
+  void poll_timers();
+
+  /// Of the ring with this number, as the switch has it.
+  std::uint32_t session_of(std::uint32_t ring_id) const;
+  /// The nonce of the ring's incarnation; 0: none.
+  std::uint32_t nonce_of(std::uint16_t ring) const;
+
+  /// What a ring waits for, for the text of a failure.
+  std::string waiting_of(std::uint16_t ring) const;
+
+ private:
+  Time now() const override { return world_.now; }
+
+  network::Content content_of(const Packet& packet) const override;
+  void note(network::Mishap mishap, const Packet& packet, const network::StarPlace& place) override;
+  void damage(Packet& packet) override;
+  void arrive(Time time, Packet& packet, const network::StarPlace& place) override;
+  void depart(Packet& packet, l2::PortSet ports) override;
+  void give_back(Packet& packet) override;
+  void make_own(Packet& packet) override;
+
+  void enters(Packet& packet);
+  void leaves(Packet& packet);
+  void install_switch(std::vector<ring::RingSpec> rings);
+  void replace_switch(std::vector<ring::RingSpec> rings);
+  void operator_acted(std::uint16_t ring);
+  void check_departure(const Packet& packet, l2::PortSet ports) const;
+  void check_unaltered(const Packet& packet) const;
+  void check_result(const Packet& packet) const;
+  void check_order(const Packet& packet);
+  void check_own(const Packet& packet);
+  void expect_timer();
+  void note_news();
+  void check_balance() const;
+  void tell_verdict();
+
+  World& world_;
+  const Scenario& scenario_;
+  Coverage& coverage_;
+  FabricNotes& notes_;
+  const std::uint16_t node_; // its number
+  SlowHelpers helpers_;
+  std::uint64_t in_switch_ = 0; // frames
+  std::uint64_t accepted_ = 0;
+  const Packet* accepting_ = nullptr;
+  network::DeadlineTimer switch_timer_;
+  AnswerWatch answers_;
+  std::vector<std::uint64_t> contributions_;  // by ring, as the switch counted them last
+  std::unordered_set<std::uint32_t> results_; // a CRC of each that has left
+  std::vector<RingWatch> watches_;
+  std::vector<IncarnationWatch> incarnations_; // by ring
+  std::vector<std::uint32_t> nonces_;          // of rings that were made; 0: none
+  // Arrival number of its last frame that left.
+  std::map<std::uint16_t, std::uint64_t> last_of_stream_;
+};
+
+/// Whether it is a member's acknowledgement.
+bool is_hosts_answer(const Packet& packet);
+
+} // namespace weir::fabric
