@@ -28,6 +28,11 @@ class Value:
         return self.sign * self.magnitude < other.sign * other.magnitude
 
 
+def floor_log2(magnitude):
+    guess = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    return guess if magnitude >= Fraction(2) ** guess else guess - 1
+
+
 class Format:
     def __init__(self, exponent_bits, mantissa_bits, has_infinity=True):
         self.exponent_bits, self.mantissa_bits = exponent_bits, mantissa_bits
@@ -59,9 +64,7 @@ class Format:
         if value.kind == INF:
             return sign | self.infinity
         lowest = 1 - self.bias
-        exponent = lowest
-        while value.magnitude >= Fraction(2) ** (exponent + 1):
-            exponent += 1
+        exponent = max(lowest, floor_log2(value.magnitude)) if value.magnitude else lowest
         units = round(value.magnitude / Fraction(2) ** (exponent - self.mantissa_bits))  # half to even
         code = units + ((exponent - lowest) << self.mantissa_bits)
         if self.has_infinity:
@@ -197,4 +200,5 @@ def main():
                 print(row(name, operation, codes, reduce_integers(name, operation, codes)))
 
 
-main()
+if __name__ == "__main__":
+    main()
