@@ -110,7 +110,8 @@ STAGES = [
     computing("replay", "captures through weir-replay, every byte", ["tests/replay/run.py"], quick=True),
     computing("random-jobs", "random jobs through weir-replay and its model", ["tests/replay/random_jobs.py"]),
     computing("expectation", "the replay model's own checks",
-              ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures"]),
+              ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures; "
+                              "tests/replay/tree_check.py"]),
     computing("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
     computing("worked-diffs", "the diffs that CONTRIBUTING.md shows", ["tests/worked_diffs.py"], quick=True),
     computing("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),

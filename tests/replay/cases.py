@@ -10,6 +10,7 @@ from typing import Callable, Iterator
 from jobs import JOBS, TIED_TO_PORTS, WINDOW, Job, Step
 from losses import LOSSES
 from roce import HELLO, RC_DATA, Roce, Stamped, flipped, parse_roce, read_stamped, resigned
+from tree import Child
 
 HERE = Path(__file__).resolve().parent
 STATIONS = tuple(f"52:54:00:00:00:{r + 1:02x}" for r in range(4))
@@ -78,9 +79,20 @@ class Case:
     derivation: Derivation | None = None  # input frames from those of the capture; None: the capture unchanged
     job: Job | None = None  # instead of a derivation: frames made of the capture's hellos
 
+    ring, first_session, parent = 7, 1, None
+
     @property
     def world(self) -> int:
         return len(self.members)
+
+    @property
+    def children(self) -> list[Child]:
+        """The members: no ring of a capture is one of a tree."""
+        return [Child(rank, rank, rank if self.member_ports else None) for rank in range(self.world)]
+
+    @property
+    def stations(self) -> list[tuple[str, ...]]:
+        return [(mac,) for mac in self.port_macs]
 
     @property
     def packets_per_message(self) -> int:

@@ -30,7 +30,7 @@ from jobs import Said
 from recovery_model import ACKNOWLEDGE, GRANULARITY_NS, syndrome_of
 from roce import (HELLO, INA_LEN, RC_DATA, Roce, describe, hex_rows, parse_roce, pcap_bytes, read_pcap, read_stamped,
                   scapy_icrc, serial, stamped_pcap_bytes, without_trailer)
-from switch_model import OWN_KINDS, RING, Sent, Switch, result_of
+from switch_model import OWN_KINDS, Sent, Switch, result_of
 
 # -- the model's run
 
@@ -63,7 +63,7 @@ def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
         "sent_flood_copies": kinds["flood"],
         "sent_results": kinds["result"],
         "sent_cached_results": kinds["cached-result"],
-        **{f"sent_{kind.replace('-', '_')}": kinds[kind] for kind in OWN_KINDS},
+        **{f"sent_{kind.replace('-', '_')}": kinds[kind] for kind in kinds_of(switch)},
         "slots_completed": switch.completed,
         "slots_released_at_end": released,
         "slots_filling_at_end": len(switch.slots) - released,
@@ -73,6 +73,11 @@ def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
     return result if case.job else result | reached(case, frames, switch)
 
 
+def kinds_of(switch: Switch) -> tuple[str, ...]:
+    """Those of a single switch, and what only one of a tree sends."""
+    return OWN_KINDS + ("climb", "partial") * switch.tree.has_switches
+
+
 def reached(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
     """Which (message, packet) each rank reached, only by PSN: no history, no slots, no order of arrival.
 
@@ -80,9 +85,9 @@ def reached(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
     its connection's hello gives its slot. Also asserted: a repeat has the data of the original, so the result is the
     same for any copy; and every result that leaves is the reduction of each rank's data at its PSN."""
     packets = [(i, roce) for i, roce in enumerate(map(parse_roce, frames))
-               if roce and roce.opcode in RC_DATA and (roce.src, roce.dst) in switch.neighbours()]
+               if roce and roce.opcode in RC_DATA and (roce.src, roce.dst) in switch.neighbours]
     hello = {roce.connection: roce.psn for _, roce in packets
-             if (ina := roce.ina()) and ina.ring == RING and ina.collective == HELLO}
+             if (ina := roce.ina()) and ina.ring == case.ring and ina.collective == HELLO}
     headers = {serial(roce.psn, hello[roce.connection], 24): ina for _, roce in packets
                if roce.connection in hello and (ina := roce.ina())}
     planted = ("drop.bad_icrc", "drop.wrong_session", "drop.history_conflict")  # only from hurt(): no copies of other packets
@@ -93,7 +98,7 @@ def reached(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
     for index, roce in packets:
         if roce.connection not in hello or switch.fate[index] in planted:
             continue
-        rank, place = switch.neighbours()[roce.src, roce.dst], serial(roce.psn, hello[roce.connection], 24)
+        rank, place = switch.neighbours[roce.src, roce.dst], serial(roce.psn, hello[roce.connection], 24)
         assert data.setdefault((rank, place), roce.payload) == roce.payload, f"frame {index}: a repeat changed its data"
         present.setdefault(place, set()).add(rank)
         if switch.fate[index] in taken:
@@ -105,7 +110,7 @@ def reached(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
             header = INA_LEN if roce.ina() else 0
             said = headers[max(start for start in headers if start <= place)]
             parts = [data[rank, place][header:] for rank in range(case.world)]
-            assert roce.payload[header:] == result_of(said, parts), line_of(0, sent)
+            assert roce.payload[header:] == result_of(said, parts, case.children), line_of(0, sent)
     full = [sum(len(ranks) == case.world for ranks in places.values()) for places in (present, accepted)]
     return {"slots_in_capture_from_all_ranks": full[0], "slots_reached_by_all_ranks": full[1]}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from roce import HELLO, RESULT, Ina, Roce, icrc, internet_checksum, serial
+from roce import HELLO, Ina, Roce, icrc, internet_checksum, serial
 
 PATIENCE_NS = 600 * 10**9  # of a ring, unless configured
 TIMER_FLOOR_NS = 60_000
@@ -22,6 +22,7 @@ SHARE_OF_PROGRESS = 8
 LONGEST_ANSWER_PAUSE_NS = 15_000_000
 RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN = 256, 8
 RESEND_PAUSE_NS = 1_000
+UNTOLD_CLIMB_NS = 100_000_000  # between climbs, where no ACK timeout was told
 LEAST_ACK_TIMEOUT = 12  # 1 .. 11 count as this (§2a)
 
 ACKNOWLEDGE = 0x11  # opcode
@@ -71,24 +72,22 @@ def rebuilt(model: Roce, opcode: int, psn: int, extension: bytes, payload: bytes
     return frame + icrc(frame, model.ip_at, model.bth_at, len(frame))
 
 
-def resent_result(hello: Roce, own: Roce, ina: Ina | None, session: int, data: bytes, asks: bool) -> bytes:
-    """A cached result: headers as in the connection's hello, RETH and immediate as the sender's packet `own` had them.
-    `ina` is the sender's header when the packet has one."""
-    payload = data
-    if ina is not None:
-        said = hello.ina()
-        assert said is not None
-        said = said._replace(flags=RESULT, session=session)
-        if ina.collective == HELLO:
-            said = said._replace(msg=ina.session)
-        else:
-            said = said._replace(op=ina.op, dtype=ina.dtype, msg=ina.msg, msg_len=ina.msg_len,
-                                 collective=ina.collective, ack_timeout=0, root=ina.root, qp=0)
-        payload = Ina.LAYOUT.pack(*said) + data
+def resent(hello: Roce, own: Roce, header: Ina | None, data: bytes, asks: bool) -> bytes:
+    """A cached result or partial sum: headers as in the connection's hello, RETH and immediate as the sender's packet
+    `own` had them. `header` is the INA header when the packet has one."""
+    payload = data if header is None else Ina.LAYOUT.pack(*header) + data
     extension = own.frame[own.bth_at + 12:own.payload_at]
     ends = "LAST" in own.kind or "ONLY" in own.kind
     solicited = own.frame[own.bth_at + 1] & 0x80 if ends else 0
     return rebuilt(hello, own.opcode, own.psn, extension, payload, solicited, asks)
+
+
+def remembered_header(hello: Ina, ina: Ina) -> Ina:
+    """The header of a message of which a switch has kept what differs from its connection's hello."""
+    if ina.collective == HELLO:
+        return hello
+    return hello._replace(op=ina.op, dtype=ina.dtype, msg=ina.msg, msg_len=ina.msg_len, collective=ina.collective,
+                          ack_timeout=0, root=ina.root, qp=0)
 
 
 def turned_around(hello: Roce, qp: int) -> Roce:
@@ -271,6 +270,16 @@ class Flow:
             waits = not self.went_back and self.question.e == self.e
             return self.question.ns + self.timer if waits else 0
         return self.question.ns + min(OWN_RNR_WAIT_NS << min(self.asks - 2, 3), LONGEST_PAUSE_NS)
+
+    def may_ask_switch_at(self) -> int:
+        """At once, then after T, then twice as long; anew when a or e moves."""
+        if self.question is None or not self.asks_in_a_row():
+            return 0
+        return self.question.ns + min(self.timer << min(self.asks_in_a_row() - 1, MOST_DOUBLINGS), LONGEST_PAUSE_NS)
+
+    def asks_in_a_row(self) -> int:
+        """Of a switch: those since a or e moved."""
+        return self.asks if self.question and self.question.e == self.e else 0
 
     def may_answer_at(self) -> int:
         """R3: at once, then after a pause; after a requester's tries each pause is twice the last one."""

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
 
 from recovery_model import (ACK, FIRST_TIMER_NS, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS,
                             PATIENCE_NS, RESEND_PAUSE_NS, RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN,
-                            RESENDS_WITHOUT_PROGRESS, RNR, SEQUENCE_ERROR, Flow, Pass, Voice, ack_timeout_ns, follows,
-                            plus, resent_result, rnr_wait_ns, syndrome_of, turned_around)
+                            RESENDS_WITHOUT_PROGRESS, RNR, SEQUENCE_ERROR, UNTOLD_CLIMB_NS, Flow, Pass, Voice,
+                            ack_timeout_ns, follows, plus, remembered_header, resent, rnr_wait_ns, syndrome_of,
+                            turned_around)
 from roce import Roce, serial
+from tree import Kind, Line
 
 if TYPE_CHECKING:
     from switch_model import Slot, Switch, Waiting
@@ -25,7 +27,7 @@ class Rules:
     def __init__(self, switch: Switch) -> None:
         self.switch = switch
         self.looked_ns = -GRANULARITY_NS
-        self.turns: list[int] = []  # ranks whose results leave again
+        self.turns: list[Line] = []  # on which results leave again
         self.allowed = (-1, 0)  # at which time, how many results
         self.hurry_ns: int | None = None  # when more of them leave
 
@@ -33,15 +35,18 @@ class Rules:
     def now(self) -> int:
         return self.switch.now
 
-    def flow(self, rank: int) -> Flow:
+    def flow(self, line: int) -> Flow:
         assert self.switch.incarnation
-        return self.switch.incarnation.connections[rank].the_flow
+        return self.switch.incarnation.connections[line].the_flow
+
+    def asks_a_switch(self, line: Line) -> bool:
+        return self.switch.tree.is_switch(line.sender)
 
     # -- who may speak
 
-    def may_answer(self, rank: int) -> bool:
+    def may_answer(self, line: int) -> bool:
         """The sender told its queue pair, nobody else at its address and port claims it, and `a` is in the history."""
-        live = self.switch.live(rank)
+        live = self.switch.live(line)
         if live is None or live.the_flow.qp == 0:
             return False
         flow = live.the_flow
@@ -50,59 +55,73 @@ class Rules:
 
     def is_sole(self, hello: Roce, qp: int) -> bool:
         waiting = [(w.roce.src, w.port, w.qp) for hellos in self.switch.waiting for w in hellos]
-        flows = [live.the_flow for live in map(self.switch.live, range(self.switch.case.world)) if live]
+        flows = [live.the_flow for live in map(self.switch.live, range(len(self.switch.tree.lines))) if live]
         living = [(flow.hello.src, self.switch.port_of_frame(flow.hello), flow.qp) for flow in flows]
         return (waiting + living).count((hello.src, self.switch.port_of_frame(hello), qp)) == 1
 
-    def may_speak(self, rank: int) -> bool:
+    def may_speak(self, line: int) -> bool:
         assert self.switch.incarnation
-        return self.now - self.switch.incarnation.news_ns <= PATIENCE_NS and self.may_answer(rank)
+        return self.now - self.switch.incarnation.news_ns <= PATIENCE_NS and self.may_answer(line)
 
     # -- frames of the switch
 
-    def say_ack(self, rank: int, kind: str = "ack") -> None:
-        flow = self.flow(rank)
-        self.switch.say(flow.voice.ack(plus(flow.a, -1)), kind, rank, self.switch.port_of_rank(rank))
+    def say_ack(self, line: Line, kind: str = "ack") -> None:
+        flow = self.flow(line.number)
+        self.switch.say(flow.voice.ack(plus(flow.a, -1)), kind, line.rank, self.switch.port_of_side(line.sender))
 
-    def say_nak(self, rank: int, syndrome: int, kind: str) -> None:
-        flow = self.flow(rank)
-        self.switch.say(flow.voice.says(syndrome, flow.a), kind, rank, self.switch.port_of_rank(rank))
+    def say_nak(self, line: Line, syndrome: int, kind: str) -> None:
+        flow = self.flow(line.number)
+        self.switch.say(flow.voice.says(syndrome, flow.a), kind, line.rank, self.switch.port_of_side(line.sender))
 
-    def send_again(self, rank: int, psn: int) -> None:
-        slot, flow = self.released(rank, psn), self.flow(rank)
+    def send_again(self, line: Line, psn: int) -> None:
+        slot, flow = self.left_with(line, psn), self.flow(line.number)
         if slot is None:
             return
-        own = slot.packets[rank]
-        assert slot.result is not None and self.switch.incarnation
-        ina = own.message.ina if own.k == 0 else None
-        frame = resent_result(flow.hello, own.roce, ina, self.switch.incarnation.session, slot.result,
-                              asks=plus(psn, 1) == flow.s)
-        receiver = (rank + 1) % self.switch.case.world
-        self.switch.say(frame, "resent", rank, self.switch.port_of_rank(receiver), slot.tag, own.k)
+        own = slot.packets[line.number]
+        header = None
+        if own.k == 0:
+            hello = flow.hello.ina()
+            assert hello
+            header = self.switch.outgoing_header(remembered_header(hello, own.message.ina), line)
+        frame = resent(flow.hello, own.roce, header, self.switch.data_for(slot, line), asks=plus(psn, 1) == flow.s)
+        self.switch.say(frame, "resent", line.rank, self.switch.port_of_side(line.receiver), slot.tag, own.k)
 
-    def released(self, rank: int, psn: int) -> Slot | None:
-        """The slot whose result left on the rank's connection with this PSN."""
-        return next((slot for slot in self.switch.slots.values()
-                     if slot.released and slot.packets[rank].roce.psn == psn), None)
+    def left_with(self, line: Line, psn: int) -> Slot | None:
+        """The slot whose packet left on the line with this PSN."""
+        return next((slot for slot in self.cached(line) if slot.packets[line.number].roce.psn == psn), None)
 
-    def answer(self, rank: int) -> None:
+    def cached(self, line: Line) -> list[Slot]:
+        """The slots whose packets have left on the line."""
+        return [slot for slot in self.switch.slots.values() if self.switch.has_left(slot, line.number)]
+
+    def answer(self, line: Line) -> None:
         """R3: to who wants a … s-1 again."""
-        flow = self.flow(rank)
-        if flow.again_from is not None and not follows(flow.again_from, flow.a):
-            return  # they have yet to leave
+        flow = self.flow(line.number)
+        if self.is_under_way(flow):
+            return
         if self.now < flow.may_answer_at():
             flow.answer_due = True
             return
         flow.answered()
-        self.resend(rank)
+        self.resend(line)
 
-    def resend(self, rank: int) -> None:
+    def obey(self, line: Line) -> None:
+        """A switch that asks paces itself."""
+        if not self.is_under_way(self.flow(line.number)):
+            self.resend(line)
+
+    @staticmethod
+    def is_under_way(flow: Flow) -> bool:
+        """They have yet to leave."""
+        return flow.again_from is not None and not follows(flow.again_from, flow.a)
+
+    def resend(self, line: Line) -> None:
         """R3: a … s-1."""
-        flow = self.flow(rank)
+        flow = self.flow(line.number)
         flow.timed, flow.progress_ns, flow.answer_due, flow.again_from = None, self.now, False, flow.a
         is_alone = not self.turns
-        if rank not in self.turns:
-            self.turns.append(rank)
+        if line not in self.turns:
+            self.turns.append(line)
         if is_alone:
             self.resend_some()
         else:
@@ -112,72 +131,84 @@ class Rules:
         if self.allowed[0] != self.now:
             self.allowed = (self.now, RESENDS_AT_ONE_TIME)
         while self.turns and self.allowed[1]:
-            rank = self.turns.pop(0)
-            if self.switch.live(rank) is not None and self.take_turn(rank):
-                self.turns.append(rank)
+            line = self.turns.pop(0)
+            if self.switch.live(line.number) is not None and self.take_turn(line):
+                self.turns.append(line)
         self.hurry_ns = self.now + RESEND_PAUSE_NS if self.turns else None
 
-    def take_turn(self, rank: int) -> bool:
+    def take_turn(self, line: Line) -> bool:
         """Whether more is to leave."""
-        flow = self.flow(rank)
+        flow = self.flow(line.number)
         if flow.again_from is None:
             self.allowed = (self.now, self.allowed[1] - 1)
             return False
-        released = [slot.packets[rank].roce.psn for slot in self.switch.slots.values() if slot.released]
+        left = [slot.packets[line.number].roce.psn for slot in self.cached(line)]
         first = flow.a if follows(flow.a, flow.again_from) else flow.again_from
-        wanted = [psn for psn in released if not follows(first, psn) and follows(flow.s, psn)]
+        wanted = [psn for psn in left if not follows(first, psn) and follows(flow.s, psn)]
         wanted.sort(key=lambda psn: serial(psn, first, 24))
         count = min(RESENDS_IN_A_TURN, self.allowed[1])
         flow.again_from = wanted[count] if len(wanted) > count else None
         for psn in wanted[:count]:
-            self.send_again(rank, psn)
+            self.send_again(line, psn)
             flow.progress_ns = self.now
         self.allowed = (self.now, self.allowed[1] - max(len(wanted[:count]), 1))
         return flow.again_from is not None
 
     # -- R2
 
-    def note_gap(self, rank: int, psn: int) -> None:
-        if follows(psn, self.flow(rank).e):
-            self.ask(rank)
+    def note_gap(self, line: Line, psn: int) -> None:
+        if follows(psn, self.flow(line.number).e):
+            self.ask(line)
 
-    def ask(self, rank: int) -> None:
-        flow = self.flow(rank)
-        if self.now < max(flow.hushed_until_ns, flow.may_ask_at()) or not self.may_speak(rank):
+    def may_ask_at(self, line: Line) -> int:
+        flow = self.flow(line.number)
+        return flow.may_ask_switch_at() if self.asks_a_switch(line) else flow.may_ask_at()
+
+    def ask(self, line: Line) -> None:
+        flow = self.flow(line.number)
+        if self.now < max(flow.hushed_until_ns, self.may_ask_at(line)) or not self.may_speak(line.number):
             return
-        if flow.asks == 0:
-            self.say_ack(rank)
-            self.say_nak(rank, SEQUENCE_ERROR, "nak")
+        if self.asks_a_switch(line):
+            self.say_nak(line, SEQUENCE_ERROR, "nak")
+            flow.asks = flow.asks_in_a_row()
+        elif flow.asks == 0:
+            self.say_ack(line)
+            self.say_nak(line, SEQUENCE_ERROR, "nak")
         else:
-            self.say_nak(rank, RNR << 5 | OWN_RNR_CODE, "rnr-nak")
+            self.say_nak(line, RNR << 5 | OWN_RNR_CODE, "rnr-nak")
             flow.hushed_until_ns = self.now + OWN_RNR_WAIT_NS
         flow.asked(self.now)
 
     # -- R4
 
-    def repeat(self, rank: int, psn: int) -> None:
+    def repeat(self, line: Line, psn: int) -> None:
         """A repeat of a packet below s."""
-        flow = self.flow(rank)
+        flow = self.flow(line.number)
         flow.heard(psn, self.now)
         if follows(flow.a, psn):
-            if flow.done is Pass.NOTHING and self.may_speak(rank):
+            if flow.done is Pass.NOTHING and self.may_speak(line.number):
                 flow.done = Pass.ACKNOWLEDGED
-                self.say_ack(rank)
+                self.say_ack(line)
             elif flow.done is Pass.NOTHING and self.now >= flow.kept_alive_ns + flow.answer_pause():
                 flow.done = Pass.ACKNOWLEDGED
                 flow.kept_alive_ns = self.now
-                self.send_again(rank, plus(flow.s, -1))  # the receiver has to say it itself
+                self.send_again(line, plus(flow.s, -1))  # the receiver has to say it itself
         elif flow.done is not Pass.RESENT:
             flow.done = Pass.RESENT
-            under_way = flow.answers_us and self.now - flow.progress_ns < flow.round_trip.timer()
-            if not under_way:
-                self.answer(rank)
+            if not self.is_answered_already(line, flow):
+                self.answer(line)
+
+    def is_answered_already(self, line: Line, flow: Flow) -> bool:
+        """The pass is what the switch has asked for itself, and results are under way, if they go down."""
+        if line.kind is Kind.OUTGOING:
+            return flow.answers_us
+        return flow.answers_us and self.now - flow.progress_ns < flow.round_trip.timer()
 
     # -- R3
 
-    def absorbs(self, answer: Roce, rank: int) -> bool:
+    def absorbs(self, answer: Roce, line: Line) -> bool:
         """Takes a receiver's ACK or NAK down; says whether it ends here."""
-        syndrome, flow = syndrome_of(answer), self.flow(rank)
+        syndrome, flow = syndrome_of(answer), self.flow(line.number)
         if syndrome is None:
             return False
         if syndrome >> 5 == ACK:
@@ -186,7 +217,7 @@ class Rules:
             flow.no_buffer, flow.answer_due, flow.again_from = True, False, None
             flow.held_until_ns = self.now + 2 * rnr_wait_ns(syndrome)
             flow.hushed_until_ns = max(flow.hushed_until_ns, flow.held_until_ns)
-        return syndrome == SEQUENCE_ERROR and self.mends(answer, rank, flow)
+        return syndrome == SEQUENCE_ERROR and self.mends(answer, line, flow)
 
     def take(self, answer: Roce, syndrome: int, flow: Flow, upto: int) -> bool:
         taken = flow.acknowledged(upto, self.now)
@@ -194,31 +225,43 @@ class Rules:
             flow.voice.take(answer, syndrome)
         return taken
 
-    def mends(self, nak: Roce, rank: int, flow: Flow) -> bool:
+    def mends(self, nak: Roce, line: Line, flow: Flow) -> bool:
         before = flow.a
         is_new = self.take(nak, NAK << 5, flow, nak.psn)
-        is_old = follows(before, nak.psn)
-        if not (is_new or is_old) or not follows(flow.s, nak.psn) or not self.may_speak(rank):
+        is_old, is_cached = follows(before, nak.psn), follows(flow.s, nak.psn)
+        goes_up = line.kind is Kind.OUTGOING
+        if not (goes_up or is_cached and (is_new or is_old)) or not self.may_speak(line.number):
             return False
-        if nak.psn != before:
-            self.say_ack(rank)
-        if is_new and self.now >= flow.held_until_ns:
-            self.answer(rank)
+        if nak.psn != before and (is_new or is_old and not goes_up):
+            self.say_ack(line)
+        if is_cached and (is_new or is_old and goes_up) and self.now >= flow.held_until_ns:
+            if self.switch.tree.is_switch(line.receiver):
+                self.obey(line)
+            else:
+                self.answer(line)
         return True
 
     # -- timers: R5 and §10
 
+    def look_ns(self) -> int | None:
+        """When timers are looked at next."""
+        due_ns = min((due.ns for due in self.dues()), default=None)
+        return None if due_ns is None else max(due_ns, self.looked_ns + GRANULARITY_NS, self.now)
+
+    def next_ns(self) -> int | None:
+        """When the switch does something by itself."""
+        return min((ns for ns in (self.look_ns(), self.hurry_ns) if ns is not None), default=None)
+
     def advance(self, until: int) -> None:
         """Lets the timers run out that are due by then, each at its time."""
         while True:
-            next_ns = min((due.ns for due in self.dues()), default=until + 1)
-            next_ns = max(next_ns, self.looked_ns + GRANULARITY_NS, self.now)
-            hurry_ns = next_ns if self.hurry_ns is None else min(self.hurry_ns, next_ns)
-            if hurry_ns > until:
+            look_ns = self.look_ns()
+            now = min((ns for ns in (look_ns, self.hurry_ns) if ns is not None), default=until + 1)
+            if now > until:
                 return
-            self.switch.now = hurry_ns
-            if hurry_ns == next_ns:
-                self.looked_ns = next_ns
+            self.switch.now = now
+            if now == look_ns:
+                self.looked_ns = now
                 self.fire()
             self.resend_some()
 
@@ -236,10 +279,11 @@ class Rules:
         """In the order in which things happen at one time."""
         for waiting in self.switch.waiting:
             yield from map(self.hello_due, waiting)
-        for rank in range(self.switch.case.world):
-            yield self.within_patience(self.late_due(rank))
-            yield self.within_patience(self.answer_due(rank))
-            yield self.within_patience(self.outstanding_due(rank) or self.waiting_due(rank))
+        yield self.climb_due()
+        for line in self.switch.tree.lines:
+            yield self.within_patience(self.late_due(line))
+            yield self.within_patience(self.answer_due(line))
+            yield self.within_patience(self.outstanding_due(line) or self.waiting_due(line))
 
     def within_patience(self, due: Due | None) -> Due | None:
         if due is None or self.switch.incarnation is None:
@@ -247,10 +291,17 @@ class Rules:
         return due if due.ns - self.switch.incarnation.news_ns <= PATIENCE_NS else None
 
     def hello_due(self, hello: Waiting) -> Due | None:
-        if hello.qp == 0 or hello.ina.ack_timeout == 0:
+        if hello.qp == 0 or hello.ina.ack_timeout == 0 or not self.keeps_waiting(hello):
             return None
         ns = hello.kept_alive_ns + ack_timeout_ns(hello.ina.ack_timeout) // 4
         return Due(ns, lambda: self.keep_hello_alive(hello)) if ns - hello.arrived_ns <= PATIENCE_NS else None
+
+    def keeps_waiting(self, hello: Waiting) -> bool:
+        """Ranks are kept alive, but not those of a complete set that is not the newest."""
+        if self.switch.tree.is_switch(hello.line):
+            return False
+        newest = self.switch.newest_climb()
+        return hello.run not in self.switch.climbs or newest is self.switch.climbs[hello.run]
 
     def keep_hello_alive(self, hello: Waiting) -> None:
         hello.kept_alive_ns = self.now
@@ -258,49 +309,65 @@ class Rules:
             voice = Voice(turned_around(hello.roce, hello.qp))
             self.switch.say(voice.ack(plus(hello.roce.psn, -1)), "keep-alive", hello.ina.rank, hello.port)
 
-    def late_due(self, rank: int) -> Due | None:
-        """Only missing ranks keep the oldest slot waiting."""
-        stalled = self.switch.stalled()
-        if stalled is None or rank in stalled[0].packets or not self.may_answer(rank):
+    def climb_due(self) -> Due | None:
+        climb = self.switch.newest_climb()
+        if climb is None:
             return None
-        flow = self.flow(rank)
-        flows = map(self.flow, range(self.switch.case.world))
-        longest = max((other.timer for other in flows if other.round_trip.smoothed), default=FIRST_TIMER_NS)
-        return Due(max(stalled[1] + longest, flow.heard_ns + longest, flow.hushed_until_ns, flow.may_ask_at()),
-                   lambda: self.ask(rank))
+        told = climb.hello.ina.ack_timeout
+        ns = climb.last_ns + (ack_timeout_ns(told) // 4 if told else UNTOLD_CLIMB_NS)
+        return Due(ns, lambda: self.switch.send_climb(climb)) if ns - climb.hello.arrived_ns <= PATIENCE_NS else None
 
-    def answer_due(self, rank: int) -> Due | None:
-        live = self.switch.live(rank)
+    def late_due(self, line: Line) -> Due | None:
+        """Only missing children keep the oldest slot waiting; or the parent's totals have a gap."""
+        if not self.may_answer(line.number):
+            return None
+        flow = self.flow(line.number)
+        if line.kind is Kind.ENTERING:
+            ns = max(flow.hushed_until_ns, self.may_ask_at(line))
+            return Due(ns, lambda: self.ask(line)) if flow.lacks_packets else None
+        stalled = self.switch.stalled()
+        if stalled is None or line.number in stalled[0].packets:
+            return None
+        flows = [self.flow(other.number) for other in self.switch.tree.lines]
+        longest = max((other.timer for other in flows if other.round_trip.smoothed), default=FIRST_TIMER_NS)
+        return Due(max(stalled[1] + longest, flow.heard_ns + longest, flow.hushed_until_ns, self.may_ask_at(line)),
+                   lambda: self.ask(line))
+
+    def answer_due(self, line: Line) -> Due | None:
+        live = self.switch.live(line.number)
         if live is None or not live.the_flow.qp or not live.the_flow.answer_due or not live.the_flow.outstanding:
             return None
         flow = live.the_flow
-        return Due(max(flow.may_answer_at(), flow.held_until_ns), lambda: self.answer(rank))
+        return Due(max(flow.may_answer_at(), flow.held_until_ns), lambda: self.answer(line))
 
-    def outstanding_due(self, rank: int) -> Due | None:
-        if not self.may_answer(rank):
+    def outstanding_due(self, line: Line) -> Due | None:
+        """Not of partial sums: only the parent knows what is late."""
+        if line.kind is Kind.OUTGOING or not self.may_answer(line.number):
             return None
-        flow = self.flow(rank)
+        flow = self.flow(line.number)
         if not flow.outstanding or flow.resends == RESENDS_WITHOUT_PROGRESS or flow.again_from is not None:
             return None
-        return Due(max(flow.progress_ns + flow.timer, flow.hushed_until_ns), lambda: self.resend_late(rank))
+        return Due(max(flow.progress_ns + flow.timer, flow.hushed_until_ns), lambda: self.resend_late(line))
 
-    def resend_late(self, rank: int) -> None:
-        flow = self.flow(rank)
+    def resend_late(self, line: Line) -> None:
+        flow = self.flow(line.number)
         flow.resends += 1
         flow.doublings = min(flow.doublings + 1, MOST_DOUBLINGS)
-        self.resend(rank)
+        self.resend(line)
 
-    def waiting_due(self, rank: int) -> Due | None:
+    def waiting_due(self, line: Line) -> Due | None:
         """A sender whose packet the oldest slot holds, and that has no answer outstanding (§10)."""
-        stalled = self.switch.stalled()
-        if stalled is None or rank not in stalled[0].packets or not self.may_answer(rank):
+        if line.kind is Kind.ENTERING or not self.may_answer(line.number):
             return None
-        flow = self.flow(rank)
-        if flow.outstanding or flow.ack_timeout == 0:
+        flow, slot = self.flow(line.number), self.switch.oldest_incomplete()
+        if line.kind is Kind.OUTGOING:
+            stalled = self.switch.stalled()
+            slot = stalled[0] if stalled else None
+        if slot is None or line.number not in slot.packets or flow.outstanding or flow.ack_timeout == 0:
             return None
         ns = max(flow.heard_ns, flow.kept_alive_ns) + ack_timeout_ns(flow.ack_timeout) // 4
-        return Due(ns, lambda: self.keep_alive(rank))
+        return Due(ns, lambda: self.keep_alive(line))
 
-    def keep_alive(self, rank: int) -> None:
-        self.flow(rank).kept_alive_ns = self.now
-        self.say_ack(rank, "keep-alive")
+    def keep_alive(self, line: Line) -> None:
+        self.flow(line.number).kept_alive_ns = self.now
+        self.say_ack(line, "keep-alive")

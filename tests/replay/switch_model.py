@@ -1,84 +1,53 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A slow and simple second implementation of docs/protocol.md (§ means that page): one ring, one frame at a time.
 
-What it does about losses and late ranks is in recovery_rules.py. It shares only the names of the drops with the
-switch, those of docs/drops.md.
+The switch may be one of a tree: tree.py has its place there. What it does about losses and late ranks is in
+recovery_rules.py. It shares only the names of the drops with the switch, those of docs/drops.md.
 """
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple, Protocol, Sequence
 
+from fold import ELEMENT_BYTES, TYPES, fold, is_reducible
 from recovery_model import Flow, Voice, plus, turned_around
 from recovery_rules import Rules
 from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
                   SEND_LAST_INVALIDATE, VERSION, Ina, Roce, icrc, parse_roce, serial)
+from tree import PARENT, Child, Kind, Line, Parent, Tree, digest_of
 
-WAITING_HELLOS = 4  # of each rank
+WAITING_HELLOS = 4  # of each child
 RETIRED_NONCES = 16
 STATION_NS = 300 * 10**9  # l2.aging_s unless configured
 AGEING_NS = 600 * 10**9  # connections.aging_s unless configured
 SHORTEST_ACK_TIMEOUT = 12  # 1 .. 11 count as that
 UNTOLD_DEAD_NS = 3600 * 10**9
-FIRST_SESSION = 1  # weir-replay's default; the hosts in the captures had 1
+
+# Why a tree's packet is dropped.
+NO_RESULT = "no_result"  # the parent's lacks RESULT
+NO_PARTIAL = "no_partial"  # a child switch's lacks PARTIAL
+UNTOLD_QP = "untold_qp"  # in a hello
 
 # -- reduction
 
 
-def sum_f32(parts: list[bytes]) -> bytes:
-    """Left fold in the order given (§2), rounded to f32 at each step.
-
-    Python adds the two f32 as doubles and struct rounds that to f32. Rounding twice does no harm here: a double has
-    53 bits of precision, at least 2*24+2, so the result is that of one correctly rounded f32 addition (Figueroa 1995).
-    """
-    count = len(parts[0]) // 4
-    values = list(struct.unpack(f"<{count}f", parts[0]))
-    for part in parts[1:]:
-        total = [a + b for a, b in zip(values, struct.unpack(f"<{count}f", part), strict=True)]
-        values = list(struct.unpack(f"<{count}f", struct.pack(f"<{count}f", *total)))
-    if any(v != v for v in values):
-        raise AssertionError("a NaN in the captures' data: its payload bits are not modelled")
-    return struct.pack(f"<{count}f", *values)
-
-
-def sum_i32(parts: list[bytes]) -> bytes:
-    """Integers wrap (§2); modulo 2^32 signed and unsigned sums have the same bits."""
-    count = len(parts[0]) // 4
-    columns = zip(*(struct.unpack(f"<{count}I", part) for part in parts), strict=True)
-    return struct.pack(f"<{count}I", *(sum(column) & 0xFFFFFFFF for column in columns))
-
-
-def min_i32(parts: list[bytes]) -> bytes:
-    count = len(parts[0]) // 4
-    return struct.pack(f"<{count}i", *map(min, *(struct.unpack(f"<{count}i", part) for part in parts)))
-
-
-REDUCERS = {(0, 0): sum_f32, (0, 1): sum_i32, (1, 1): min_i32}  # (op, dtype) of §2 that captures and jobs use
-
-
-TYPES, OPERATIONS, BITWISE, FLOATS = 14, 7, (4, 5, 6), (0, 2, 3, 4, 12, 13)  # numbers of §2
-
-
-def is_reducible(ina: Ina) -> bool:
-    return ina.op < OPERATIONS and ina.dtype < TYPES and not (ina.op in BITWISE and ina.dtype in FLOATS)
-
-
-def result_of(ina: Ina, parts: list[bytes]) -> bytes:
-    """The result of all ranks' data, in rank order (§2, collective)."""
-    if ina.collective == BROADCAST:
-        return parts[ina.root]
-    return REDUCERS[ina.op, ina.dtype](parts)
+def result_of(ina: Ina, parts: list[bytes], ranges: Sequence[Child]) -> bytes:
+    """The result of all children's data, in their order (§2, collective)."""
+    if ina.collective == BROADCAST:  # without the root's, the last one's, which nobody reads
+        return next((part for part, child in zip(parts, ranges) if child.covers(ina.root)), parts[-1])
+    return fold(ina.op, ina.dtype, parts)
 
 
 # -- state
 
 
 class Configuration(Protocol):
-    """The switch's configuration of ports and of its ring, number 7."""
+    """The switch's configuration of ports and of its ring."""
 
+    @property
+    def ring(self) -> int: ...
     @property
     def mtu(self) -> int: ...
     @property
@@ -86,9 +55,13 @@ class Configuration(Protocol):
     @property
     def members(self) -> Sequence[str]: ...
     @property
-    def port_macs(self) -> Sequence[str]: ...
+    def children(self) -> Sequence[Child]: ...
     @property
-    def member_ports(self) -> bool: ...
+    def parent(self) -> Parent | None: ...
+    @property
+    def stations(self) -> Sequence[Sequence[str]]: ...  # MAC addresses behind each port
+    @property
+    def first_session(self) -> int: ...
     @property
     def world(self) -> int: ...
     @property
@@ -97,7 +70,6 @@ class Configuration(Protocol):
     def max_message_bytes(self) -> int: ...
 
 
-RING = 7
 Key = tuple[str, str, int]  # <source IP, destination IP, destination QP>
 
 
@@ -142,7 +114,7 @@ class Connection:
 
     state: State
     seen_ns: int  # of its last packet
-    rank: int = -1
+    line: int = -1
     ack_timeout: int = 0
     newest: int = 0  # M
     known: dict[int, Message] = field(default_factory=dict)  # messages M-2N+1 .. M, holes left out
@@ -160,7 +132,7 @@ class Packet(NamedTuple):
 
     index: int  # of the input frame
     roce: Roce
-    rank: int
+    line: int
     message: Message
     k: int
 
@@ -175,8 +147,10 @@ class Slot:
     tag: int
     terms: tuple[int, ...]  # agreement and payload size
     begun_ns: int
-    packets: dict[int, Packet] = field(default_factory=dict)  # by rank; kept to explain differences
-    result: bytes | None = None
+    packets: dict[int, Packet] = field(default_factory=dict)  # by line; kept to explain differences
+    sum: bytes | None = None  # of the children's data
+    has_climbed: bool = False  # the partial sum has left
+    result: bytes | None = None  # on the root the sum, otherwise what the parent has sent
     released: bool = False  # the result has left (§9, R1)
 
 
@@ -190,16 +164,57 @@ class Waiting:
     port: int
     arrived_ns: int
     kept_alive_ns: int
+    line: int
+    heard: int = 0  # it, or a repeat of it, was the switch's so many-th hello
 
     @property
     def qp(self) -> int:
-        """The sender's own queue pair; 0: not told."""
-        return self.ina.qp if self.ina.qp < 1 << 24 else 0
+        return told_qp(self.ina)
 
     @property
-    def run(self) -> tuple[int, int]:
-        """(epoch, nonce)."""
+    def run(self) -> Run:
         return self.ina.epoch, self.ina.session
+
+
+Run = tuple[int, int]  # (epoch, nonce)
+
+
+def run_of(ina: Ina) -> Run:
+    """Of a hello, or of its result."""
+    return ina.epoch, ina.msg if ina.flags & RESULT else ina.session
+
+
+def told_qp(ina: Ina) -> int:
+    """The sender's own queue pair; 0: not told."""
+    return ina.qp if ina.qp < 1 << 24 else 0
+
+
+def message_zero(ina: Ina, psn: int) -> Message:
+    """Of a hello, a switch's too: that has other things in the places of number and root."""
+    return Message(ina._replace(msg=0, root=0), psn, 1)
+
+
+@dataclass
+class Climb:
+    """A complete set of hellos that went to the parent as one."""
+
+    frame: bytes
+    hello: Waiting  # of the last child
+    last_ns: int
+
+
+@dataclass
+class Cursor:
+    """The message and packet that leave next, in one direction."""
+
+    msg: int = 0
+    k: int = 0
+    since_ns: int = 0
+
+    def advance(self, count: int, now: int) -> None:
+        """The message has `count` packets."""
+        self.msg, self.k = (self.msg + 1, 0) if self.k == count - 1 else (self.msg, self.k + 1)
+        self.since_ns = now
 
 
 @dataclass
@@ -207,15 +222,16 @@ class Incarnation:
     epoch: int
     nonce: int
     session: int
-    connections: list[Connection]  # by rank
-    ports: list[int]  # by rank, those of the hellos
-    stations: list[bytes]  # by rank, source MACs of the hellos
-    news_ns: int  # when a rank last brought something new
-    next_out: tuple[int, int] = (0, 0)  # message and packet whose results leave next
-    next_out_since_ns: int = 0
+    parents_session: int  # 0 on the root
+    connections: list[Connection]  # by line
+    ports: list[int]  # by child, those of the hellos
+    stations: dict[bytes, int]  # source MACs of the hellos of ranks: their ports
+    news_ns: int  # when anybody last brought something new
+    up: Cursor  # of partial sums; unused on the root
+    down: Cursor  # of results
 
 
-OWN_KINDS = "resent", "ack", "nak", "rnr-nak", "keep-alive"  # frames that the switch makes itself
+OWN_KINDS = "resent", "ack", "nak", "rnr-nak", "keep-alive"  # frames that the switch makes itself; in a tree also "climb"
 
 
 @dataclass(frozen=True)
@@ -224,7 +240,7 @@ class Sent:
 
     frame: bytes
     cause: int | None  # index of the input frame; None: a timer
-    kind: str  # forward, flood, result, cached-result, or one of OWN_KINDS
+    kind: str  # forward, flood, result, partial, cached-result, climb, or one of OWN_KINDS
     port: int
     rank: int | None = None
     msg: int | None = None
@@ -241,11 +257,15 @@ class Switch:
 
     def __init__(self, case: Configuration) -> None:
         self.case = case
-        self.port_of_source = {bytes.fromhex(m.replace(":", "")): i for i, m in enumerate(case.port_macs)}
+        self.tree = Tree(case)
+        self.neighbours = self.tree.neighbours()
+        self.port_of_source = {bytes.fromhex(m.replace(":", "")): i for i, macs in enumerate(case.stations) for m in macs}
         self.fdb: dict[bytes, tuple[int, int]] = {}  # station: port, time of its last frame
         self.connections: dict[Key, Connection] = {}  # of the ring
         self.strangers: dict[tuple[Key, int], Connection] = {}  # all others: what each port's packets have shown
-        self.waiting: list[list[Waiting]] = [[] for _ in case.members]  # by rank, oldest first
+        self.waiting: list[list[Waiting]] = [[] for _ in case.children]  # by child, oldest first
+        self.climbs: dict[Run, Climb] = {}
+        self.hellos_heard = 0
         self.incarnation: Incarnation | None = None
         self.begun = 0  # incarnations so far
         self.retired: list[int] = []  # nonces, newest last
@@ -269,63 +289,78 @@ class Switch:
         self.rules.advance(ns)
         self.now, self.cause = ns, index
         port = self.port = self.port_of_source[frame[6:12]]
-        if not frame[6] & 1:
+        roce = parse_roce(frame)
+        if not frame[6] & 1 and not (roce and self.between_neighbours(roce) and self.is_between_switches(port)):
             self.fdb[frame[6:12]] = port, ns  # from every frame, also those dropped below
         if frame[:5] == b"\x01\x80\xc2\x00\x00" and frame[5] <= 0x0F:  # IEEE 802.1D 7.12.6
             return self.drop(index, "link_local")
-        roce = parse_roce(frame)
         if roce and self.enters_elsewhere(roce, port):
             return self.drop(index, "wrong_port")
-        if roce and (roce.src, roce.dst) in self.neighbours():
+        if roce and (roce.src, roce.dst) in self.neighbours:
             if roce.opcode in RC_DATA:
                 return self.classify(index, roce, port)
             if roce.opcode in RC_OTHER_REQUESTS:
                 return self.other_request(index, roce, port)
-        elif roce and roce.opcode in RC_DATA and not self.passes_between_strangers(roce):
-            return self.drop(index, "unannounced")
+        elif roce and roce.opcode in RC_DATA and (reason := self.stopped_between_strangers(roce)):
+            return self.drop(index, reason)
         if roce and self.response_is_absorbed(roce):
             return self.drop(index, "nak_mended")
         self.forward(index, frame, port)
+
+    def is_between_switches(self, port: int) -> bool:
+        """The port of the parent or of a child that is a switch."""
+        sides = [PARENT] * bool(self.tree.parent) + list(range(len(self.tree.children)))
+        return any(self.tree.is_switch(side) and self.tree.fixed_port(side) == port for side in sides)
 
     def response_is_absorbed(self, roce: Roce) -> bool:
         """An ACK or NAK for a rank whose successor is the source."""
         if self.incarnation is None or not roce.icrc_is_right():
             return False
-        rank = self.neighbours().get((roce.dst, roce.src))
-        live = None if rank is None else self.live(rank)
-        if rank is None or live is None or live.the_flow.qp != roce.qp or roce.qp == 0:
+        line = self.neighbours.get((roce.dst, roce.src))
+        live = None if line is None else self.live(line)
+        if line is None or live is None or live.the_flow.qp != roce.qp or roce.qp == 0:
             return False
-        return self.rules.absorbs(roce, rank)
+        return self.rules.absorbs(roce, self.line(line))
 
     def say(self, frame: bytes, kind: str, rank: int, port: int, msg: int | None = None, k: int | None = None) -> None:
         """A frame of the switch's own."""
         self.sent.append(Sent(frame, self.cause, kind, port, rank, msg, k, ns=self.now))
 
-    def live(self, rank: int) -> Connection | None:
-        """The admitted connection of the rank, unless its queue pair was used for something else since."""
+    def line(self, number: int) -> Line:
+        return self.tree.lines[number]
+
+    def live(self, line: int) -> Connection | None:
+        """The admitted connection, unless its queue pair was used for something else since."""
         if self.incarnation is None:
             return None
-        connection = self.incarnation.connections[rank]
+        connection = self.incarnation.connections[line]
         return connection if connection in self.connections.values() else None
 
-    def port_of_rank(self, rank: int) -> int:
-        port = self.bound_port(self.case.members[rank])
+    def port_of_side(self, side: int) -> int:
+        port = self.bound_port_of_side(side)
         assert port is not None
         return port
 
     def stalled(self) -> tuple[Slot, int] | None:
-        """The slot whose results leave next, if it waits for ranks, and since when."""
+        """The slot whose sum leaves next, if it waits for children, and since when."""
         if self.incarnation is None:
             return None
-        slot = self.slots.get(self.place_of(*self.incarnation.next_out))
-        if slot is None or slot.tag != self.incarnation.next_out[0] or slot.result is not None:
-            return None
-        return slot, max(slot.begun_ns, self.incarnation.next_out_since_ns)
+        cursor = self.incarnation.up if self.tree.parent else self.incarnation.down
+        slot = self.slot_at(cursor)
+        return None if slot is None or slot.sum is not None else (slot, max(slot.begun_ns, cursor.since_ns))
+
+    def oldest_incomplete(self) -> Slot | None:
+        """The slot whose results leave next, if anybody's packet has come for it."""
+        return self.slot_at(self.incarnation.down) if self.incarnation else None
+
+    def slot_at(self, cursor: Cursor) -> Slot | None:
+        slot = self.slots.get(self.place_of(cursor.msg, cursor.k))
+        return slot if slot and slot.tag == cursor.msg and not slot.released else None
 
     def port_of(self, station: bytes) -> int | None:
         """The port of a living incarnation's member, otherwise that of the station's last frame."""
         if self.incarnation and station in self.incarnation.stations:
-            return self.incarnation.ports[self.incarnation.stations.index(station)]
+            return self.incarnation.stations[station]
         port, heard = self.fdb.get(station, (None, 0))
         return port if self.now - heard <= STATION_NS else None
 
@@ -344,30 +379,28 @@ class Switch:
             bound = self.bound_port(roce.dst)
             port = port if bound is None else bound
         if port is None:
-            return [p for p in range(len(self.case.port_macs)) if p != ingress], False
+            return [p for p in range(len(self.case.stations)) if p != ingress], False
         return [port] if port != ingress else [], True
 
     def drop(self, index: int, reason: str) -> None:
         self.fate[index] = "drop." + reason
-
-    def neighbours(self) -> dict[tuple[str, str], int]:
-        """<source, destination> of each member and its successor: the rank (§1)."""
-        ips = self.case.members
-        return {(ips[r], ips[(r + 1) % len(ips)]): r for r in range(len(ips))}
 
     def enters_elsewhere(self, roce: Roce, port: int) -> bool:
         """§3, Ports: RoCE between two neighbours, in either direction, that enters by another port than its source's."""
         return self.between_neighbours(roce) and self.bound_port(roce.src) not in (None, port)
 
     def between_neighbours(self, roce: Roce) -> bool:
-        return (roce.src, roce.dst) in self.neighbours() or (roce.dst, roce.src) in self.neighbours()
+        return (roce.src, roce.dst) in self.neighbours or (roce.dst, roce.src) in self.neighbours
 
     def bound_port(self, member: str) -> int | None:
+        return self.bound_port_of_side(self.tree.side_of(self.tree.members.index(member)))
+
+    def bound_port_of_side(self, side: int) -> int | None:
         """The port from the configuration, or from its hello for the incarnation."""
-        rank = list(self.case.members).index(member)
-        if self.case.member_ports:
-            return rank
-        return self.incarnation.ports[rank] if self.incarnation else None
+        fixed = self.tree.fixed_port(side)
+        if fixed is not None or self.incarnation is None:
+            return fixed
+        return self.incarnation.ports[side]
 
     # -- queue pairs (§3)
 
@@ -434,30 +467,44 @@ class Switch:
         stranger = self.stranger(ina, roce)
         if stranger:
             return self.foreign_start(index, roce, port, ina, stranger)
-        refusal = self.refusal(ina, roce)
+        line = self.line(self.neighbours[roce.src, roce.dst])
+        refusal = self.refusal(ina, roce, line)
         if refusal:
             return self.drop(index, refusal)
-        if ina.collective == HELLO:
-            return self.hello(Waiting(index, roce, ina, port, self.now, self.now))
-        self.data_start(index, roce, ina)
+        if ina.collective != HELLO:
+            return self.data_start(index, roce, ina, line)
+        if line.kind is Kind.ENTERING:
+            return self.result_of_hello(index, roce, ina, line)
+        self.hellos_heard += 1
+        self.hello(Waiting(index, roce, ina, port, self.now, self.now, line.number, self.hellos_heard))
 
     def repeated_start(self, roce: Roce, ina: Ina) -> str | None:
-        """§9, R4: of a packet below s only the session is looked at. The reason for which it is dropped."""
+        """§9, R4: of a rank's packet below s only the session is looked at. The reason for which it is dropped."""
         now, entry = self.incarnation, self.connection(roce)
         if now is None or entry is None or not self.is_swallowed(roce, entry):
             return None
-        if ina.session != now.session:
-            if ina.collective != HELLO:
+        line = self.line(entry.line)
+        if self.tree.is_switch(line.sender) and (refusal := self.wrong_flags(ina, line)):
+            return refusal
+        if line.kind is Kind.ENTERING and ina.collective == HELLO and run_of(ina) != (now.epoch, now.nonce):
+            return None
+        if ina.session != self.session_from(line):
+            if ina.collective != HELLO or line.kind is Kind.ENTERING:
                 return "wrong_session"
             if (ina.epoch, ina.session) != (now.epoch, now.nonce):
                 return None
         entry.seen_ns = self.now
-        self.rules.repeat(entry.rank, roce.psn)
+        self.rules.repeat(line, roce.psn)
         return "repeat_swallowed"
+
+    def session_from(self, line: Line) -> int:
+        """That messages on the line have when they come."""
+        assert self.incarnation
+        return self.incarnation.parents_session if line.kind is Kind.ENTERING else self.incarnation.session
 
     def is_swallowed(self, roce: Roce, entry: Connection) -> bool:
         return (entry.state is State.LIVE and serial(roce.psn, entry.the_flow.s, 24) < 0
-                and self.rules.may_answer(entry.rank))
+                and self.rules.may_answer(entry.line))
 
     def interleave(self, index: int, roce: Roce, port: int, entry: Connection) -> None:
         """§9, R1: a message that is not the ring's leaves on a ring's connection in its turn."""
@@ -471,7 +518,7 @@ class Switch:
     def plain_start(self, index: int, roce: Roce, port: int) -> None:
         entry = self.connection(roce)
         if entry and entry.state is State.LIVE:
-            held = any(not slot.released and entry.rank in slot.packets for slot in self.slots.values())
+            held = any(not self.has_left(slot, entry.line) and entry.line in slot.packets for slot in self.slots.values())
             if held or self.now - entry.seen_ns <= AGEING_NS:
                 entry.seen_ns = self.now
                 return self.interleave(index, roce, port, entry)
@@ -483,7 +530,7 @@ class Switch:
         ips = self.case.members
         if ina.version != VERSION:
             return "unknown_version"
-        if ina.ring != RING:
+        if ina.ring != self.case.ring:
             return "unknown_ring"
         if ina.world != len(ips):
             return "world_mismatch"
@@ -498,8 +545,12 @@ class Switch:
     def foreign_start(self, index: int, roce: Roce, port: int, ina: Ina, why: str) -> None:
         """§3, the magic, between ring neighbours."""
         entry = self.connection(roce)
-        state = self.after_foreign_header(entry, roce, ina)
         self.foreign[why] += 1
+        if ina.flags & PARTIAL:
+            if entry is None or entry.state not in (State.LIVE, State.DEAD):
+                self.note(roce, State.BARRED)
+            return self.drop(index, "partial_of_unknown_ring")
+        state = self.after_foreign_header(entry, roce, ina)
         if entry and entry.state is State.DEAD and ina.collective == HELLO:
             return self.drop(index, "dead_connection")
         if entry and entry.state not in (State.LIVE, State.DEAD) or ina.collective == HELLO and entry is None:
@@ -532,17 +583,20 @@ class Switch:
             if (*hello, self.port) in self.greeted or (*hello, None) in self.greeted:
                 self.answered.add((ports[0], roce.dst, ina.ring, ina.session))
 
-    def passes_between_strangers(self, roce: Roce) -> bool:
+    def stopped_between_strangers(self, roce: Roce) -> str | None:
         """The same rule for addresses between which no ring has data: there, all that is not stopped passes."""
         entry, ina = self.connection(roce), roce.ina()
         if not roce.starts_message or not roce.icrc_is_right():
-            return entry is None or entry.state is State.FOREIGN
+            return None if entry is None or entry.state is State.FOREIGN else "unannounced"
         if ina is None:
             self.strangers.pop(self.at_port(roce), None)
-            return True
+            return None
+        if ina.flags & PARTIAL:
+            self.note(roce, State.BARRED)
+            return "partial_of_unknown_ring"
         state = self.after_foreign_header(entry, roce, ina)
         self.note(roce, state)
-        return state is not State.BARRED
+        return "unannounced" if state is State.BARRED else None
 
     def middle_or_last(self, index: int, roce: Roce, port: int) -> None:
         """The history's table (§3): the rows for other packets, and "never guess"."""
@@ -559,7 +613,7 @@ class Switch:
         if self.is_swallowed(roce, entry):
             if not roce.icrc_is_right():
                 return self.drop(index, "bad_icrc")
-            self.rules.repeat(entry.rank, roce.psn)
+            self.rules.repeat(self.line(entry.line), roce.psn)
             return self.drop(index, "repeat_swallowed")
         for message in entry.known.values():
             k = serial(roce.psn, message.psn, 24)
@@ -568,7 +622,7 @@ class Switch:
                     return self.drop(index, "bad_icrc")
                 if not self.fits(roce, message, k):
                     return self.drop(index, "length_mismatch")
-                return self.into_slot(Packet(index, roce, entry.rank, message, k))
+                return self.into_slot(Packet(index, roce, entry.line, message, k))
         if entry.floor is not None and serial(roce.psn, entry.floor, 24) < 0:
             return self.drop(index, "stale_repeat")
         if not roce.icrc_is_right():
@@ -576,7 +630,7 @@ class Switch:
         entry.the_flow.heard(roce.psn, self.now)
         if 0 <= serial(roce.psn, entry.the_flow.e, 24) < 2 * self.case.window * self.case.packets_per_message:
             entry.the_flow.reach(plus(roce.psn, 1))  # its sender has come so far
-        self.rules.note_gap(entry.rank, roce.psn)
+        self.rules.note_gap(self.line(entry.line), roce.psn)
         return self.drop(index, "unknown_message")
 
     # -- the header of a member (§2)
@@ -584,33 +638,53 @@ class Switch:
     def message_of(self, ina: Ina, psn: int) -> Message:
         return Message(ina, psn, -(-(INA_LEN + ina.msg_len) // self.case.mtu))
 
-    def refusal(self, ina: Ina, roce: Roce) -> str | None:
+    def refusal(self, ina: Ina, roce: Roce, line: Line) -> str | None:
         """The reason why no state of the switch makes the header acceptable."""
-        if ina.flags & RESULT:
-            return "result_flag"
-        if ina.flags & PARTIAL:
-            return "partial_flag"
-        if ina.flags:
-            return "reserved_bits"
+        if flags := self.wrong_flags(ina, line):
+            return flags
         if ina.collective not in (ALL_REDUCE, HELLO, BROADCAST, BARRIER):
             return "unsupported_collective"
-        if ina.dtype >= TYPES or (ina.collective in (ALL_REDUCE, HELLO) and not is_reducible(ina)):
+        if ina.dtype >= TYPES or (ina.collective in (ALL_REDUCE, HELLO) and not is_reducible(ina.op, ina.dtype)):
             return "unsupported_pair"
-        if ina.root if ina.collective != BROADCAST else ina.root >= self.case.world:
+        climbs = ina.collective == HELLO and ina.flags & PARTIAL
+        if not climbs and (ina.root if ina.collective != BROADCAST else ina.root >= self.case.world):
             return "bad_root"
-        if ina.collective == HELLO and (ina.msg or ina.msg_len):
-            return "bad_hello"
-        if ina.collective == HELLO and not ina.session:
-            return "bad_nonce"
-        if ina.collective == HELLO and ina.ack_timeout > 31:
-            return "bad_ack_timeout"
+        if ina.collective == HELLO and (wrong := self.wrong_hello(ina, line)):
+            return wrong
         if ina.collective == BARRIER and ina.msg_len:
             return "barrier_data"
         if INA_LEN + ina.msg_len > self.case.max_message_bytes:
             return "message_too_long"
-        if ina.msg_len % 4:
+        if ina.msg_len % ELEMENT_BYTES[ina.dtype]:
             return "partial_element"
         return None if self.fits(roce, self.message_of(ina, roce.psn), 0) else "length_mismatch"
+
+    def wrong_flags(self, ina: Ina, line: Line) -> str | None:
+        """By kind of child, or from the parent."""
+        wants_result = line.kind is Kind.ENTERING
+        wants_partial = not wants_result and self.tree.is_switch(line.sender)
+        if bool(ina.flags & RESULT) != wants_result:
+            return NO_RESULT if wants_result else "result_flag"
+        if bool(ina.flags & PARTIAL) != wants_partial:
+            return NO_PARTIAL if wants_partial else "partial_flag"
+        return "reserved_bits" if ina.flags & ~(RESULT | PARTIAL) else None
+
+    def wrong_hello(self, ina: Ina, line: Line) -> str | None:
+        is_ranks = not ina.flags
+        nonce = run_of(ina)[1]
+        if ina.msg_len or is_ranks and ina.msg:
+            return "bad_hello"
+        if not nonce:
+            return "bad_nonce"
+        if ina.ack_timeout > 31:
+            return "bad_ack_timeout"
+        if self.tree.has_switches and not told_qp(ina):
+            return UNTOLD_QP
+        if ina.flags & PARTIAL and ina.msg != digest_of(self.case):
+            return "ring_differs"
+        if ina.flags & PARTIAL and ina.root != self.tree.children[line.sender].lo:
+            return "range_differs"
+        return None
 
     def fits(self, roce: Roce, message: Message, k: int) -> bool:
         """The opcode fits the packet's place, and its payload is an MTU, or in the last packet the rest (§2)."""
@@ -628,8 +702,13 @@ class Switch:
             for hello in list(waiting):
                 behind = hello.roce.connection == roce.connection and serial(roce.psn, hello.roce.psn, 24) > 0
                 if behind and hello.port == port and (ina is None or ina.epoch == hello.ina.epoch):
-                    waiting.remove(hello)
-                    self.drop(hello.index, "hello_overtaken")
+                    self.take_out(hello, "hello_overtaken")
+
+    def take_out(self, hello: Waiting, reason: str) -> None:
+        """Its set is no longer complete, and climbs no more."""
+        self.waiting[hello.line].remove(hello)
+        self.climbs.pop(hello.run, None)
+        self.drop(hello.index, reason)
 
     def hello(self, hello: Waiting) -> None:
         ina, now = hello.ina, self.incarnation
@@ -639,53 +718,120 @@ class Switch:
             return self.drop(hello.index, "old_epoch")
         if ina.session in self.retired[-RETIRED_NONCES:]:
             return self.drop(hello.index, "retired_nonce")
-        waiting = self.waiting[ina.rank]
+        waiting = self.waiting[hello.line]
         for other in waiting:
             if other.run == hello.run:
                 same = (other.roce.connection, other.roce.psn) == (hello.roce.connection, hello.roce.psn)
+                if same:
+                    other.heard = hello.heard
                 return self.drop(hello.index, "repeat_held" if same else "hello_conflict")
-        for other in (w for waiting in self.waiting for w in waiting if w.run == hello.run):
-            disagreement = disagreement_of(agreement(other.ina), agreement(ina))
-            if disagreement:
-                return self.drop(hello.index, disagreement)
+        disagreement = self.disagreement_with_set(ina, hello.run)
+        if disagreement:
+            return self.drop(hello.index, disagreement)
         waiting.append(hello)
         self.fate[hello.index] = "held"
         if len(waiting) > WAITING_HELLOS:
             by_port = Counter(other.port for other in waiting)
             displaced = max(waiting[:-1], key=lambda other: by_port[other.port])  # the oldest of that port
-            waiting.remove(displaced)
-            self.drop(displaced.index, "hello_displaced")
-        complete = [w for waiting in self.waiting for w in waiting if w.run == hello.run]
-        if len(complete) == self.case.world:
-            self.begin(complete, hello)
+            self.take_out(displaced, "hello_displaced")
+        if complete := self.complete_set(hello.run):
+            if self.tree.parent:
+                self.climb(complete)
+            else:
+                self.begin(complete, None)
+
+    def disagreement_with_set(self, ina: Ina, run: Run) -> str | None:
+        theirs = (agreement(message_zero(other.ina, 0).ina) for other in self.set_of(run))
+        own = agreement(message_zero(ina, 0).ina)
+        return next((name for other in theirs if (name := disagreement_of(other, own))), None)
+
+    def set_of(self, run: Run) -> list[Waiting]:
+        """The hellos that wait for a run, by child."""
+        return [w for waiting in self.waiting for w in waiting if w.run == run]
+
+    def complete_set(self, run: Run) -> list[Waiting] | None:
+        hellos = self.set_of(run)
+        return hellos if len(hellos) == len(self.tree.children) else None
+
+    # -- climbing hellos
+
+    def climb(self, hellos: list[Waiting]) -> None:
+        last = hellos[-1]
+        climb = self.climbs[last.run] = Climb(self.climbing_frame(last), last, self.now)
+        self.send_climb(climb)
+
+    def climbing_frame(self, last: Waiting) -> bytes:
+        return framed(last.roce, self.climbing_header(last.ina), b"")
+
+    def climbing_header(self, ina: Ina) -> Ina:
+        return ina._replace(flags=PARTIAL, root=self.tree.lo, msg=digest_of(self.case))
+
+    def send_climb(self, climb: Climb) -> None:
+        climb.last_ns = self.now
+        self.say(climb.frame, "climb", climb.hello.ina.rank, self.port_of_side(PARENT), 0, 0)
+
+    def newest_climb(self) -> Climb | None:
+        """Of the set whose hello, or a repeat of it, came last."""
+        newest = max(self.climbs, key=lambda run: max(hello.heard for hello in self.set_of(run)), default=None)
+        return None if newest is None else self.climbs[newest]
 
     def current_hello(self, hello: Waiting, now: Incarnation) -> None:
-        ina, roce = hello.ina, hello.roce
+        roce = hello.roce
         entry = self.connection(roce)
-        if entry is None or entry is not now.connections[ina.rank]:
+        if entry is None or entry is not now.connections[hello.line]:
             return self.drop(hello.index, "hello_elsewhere")
         entry.seen_ns = self.now
-        self.enter(Packet(hello.index, roce, ina.rank, Message(ina, roce.psn, 1), 0), entry)
+        self.enter(Packet(hello.index, roce, hello.line, message_zero(hello.ina, roce.psn), 0), entry)
 
-    def begin(self, hellos: list[Waiting], last: Waiting) -> None:
-        """`hellos` are in rank order."""
+    def result_of_hello(self, index: int, roce: Roce, ina: Ina, line: Line) -> None:
+        """From the parent: it begins what has climbed."""
+        now, run = self.incarnation, run_of(ina)
+        packet = Packet(index, roce, line.number, message_zero(ina, roce.psn), 0)
+        if now and run == (now.epoch, now.nonce):
+            entry = self.connection(roce)
+            if entry is None or entry is not now.connections[line.number]:
+                return self.drop(index, "hello_elsewhere")
+            if ina.session != now.parents_session:
+                return self.drop(index, "wrong_session")
+            entry.seen_ns = self.now
+            return self.enter(packet, entry)
+        hellos = self.complete_set(run)
+        if hellos is None:
+            return self.drop(index, "total_without_set")
+        disagreement = self.disagreement_with_set(ina, run)
+        if disagreement:
+            return self.drop(index, disagreement)
+        self.begin(hellos, packet)
+
+    # -- the beginning
+
+    def begin(self, hellos: list[Waiting], result: Packet | None) -> None:
+        """`hellos` are by child. `result`: the parent's, by which a switch that has one begins."""
         self.end_incarnation()
         for waiting in self.waiting:
             for other in waiting:
                 if other not in hellos:
                     self.drop(other.index, "hello_given_up")
             waiting.clear()
-        messages = [Message(h.ina, h.roce.psn, 1) for h in hellos]
-        flows = [Flow(h.roce, h.qp, h.ina.ack_timeout, Voice(turned_around(h.roce, h.qp)), self.now) for h in hellos]
-        connections = [Connection(State.LIVE, self.now, h.ina.rank, h.ina.ack_timeout, 0, {0: message}, flow=flow)
-                       for h, message, flow in zip(hellos, messages, flows)]
-        self.connections |= {h.roce.connection: c for h, c in zip(hellos, connections)}
+        self.climbs.clear()
+        packets = [Packet(h.index, h.roce, h.line, message_zero(h.ina, h.roce.psn), 0) for h in hellos]
+        arrived = packets + [result] * (result is not None)
+        connections = [self.admitted(packet) for packet in arrived]
+        self.connections |= {packet.roce.connection: c for packet, c in zip(arrived, connections)}
         self.strangers = {key: c for key, c in self.strangers.items() if key[0] not in self.connections}
-        session, self.begun = FIRST_SESSION + self.begun, self.begun + 1
-        self.incarnation = Incarnation(*last.run, session, connections, [h.port for h in hellos],
-                                       [h.roce.frame[6:12] for h in hellos], self.now)
-        for h, message in zip(hellos, messages):
-            self.into_slot(Packet(h.index, h.roce, h.ina.rank, message, 0))
+        session, self.begun = self.case.first_session + self.begun, self.begun + 1
+        parents_session = the_ina(result.roce).session if result else 0
+        stations = {h.roce.frame[6:12]: h.port for h in reversed(hellos) if not self.tree.is_switch(h.line)}
+        self.incarnation = Incarnation(*hellos[0].run, session, parents_session, connections, [h.port for h in hellos],
+                                       stations, self.now, Cursor(), Cursor())
+        for packet in arrived:
+            self.into_slot(packet)
+
+    def admitted(self, packet: Packet) -> Connection:
+        ina, roce = the_ina(packet.roce), packet.roce
+        qp = told_qp(ina)
+        flow = Flow(roce, qp, ina.ack_timeout, Voice(turned_around(roce, qp)), self.now)
+        return Connection(State.LIVE, self.now, packet.line, ina.ack_timeout, 0, {0: packet.message}, flow=flow)
 
     def end_incarnation(self) -> None:
         if self.incarnation is None:
@@ -701,18 +847,18 @@ class Switch:
 
     # -- history (§3)
 
-    def data_start(self, index: int, roce: Roce, ina: Ina) -> None:
+    def data_start(self, index: int, roce: Roce, ina: Ina, line: Line) -> None:
         now, entry = self.incarnation, self.connection(roce)
         if now is None:
             return self.drop(index, "no_connection")
         if ina.epoch != now.epoch:
             return self.drop(index, "wrong_epoch")
-        if ina.session != now.session:
+        if ina.session != self.session_from(line):
             return self.drop(index, "wrong_session")
-        if entry is None or entry is not now.connections[ina.rank]:
+        if entry is None or entry is not now.connections[line.number]:
             return self.drop(index, "no_connection")
         entry.seen_ns = self.now
-        self.enter(Packet(index, roce, ina.rank, self.message_of(ina, roce.psn), 0), entry)
+        self.enter(Packet(index, roce, line.number, self.message_of(ina, roce.psn), 0), entry)
 
     def enter(self, packet: Packet, connection: Connection) -> None:
         """The history's table (§3): the rows for FIRST and ONLY."""
@@ -755,7 +901,7 @@ class Switch:
         return msg % (2 * self.case.window) * self.case.packets_per_message + k
 
     def into_slot(self, packet: Packet) -> None:
-        msg = packet.message.ina.msg
+        msg, line = packet.message.ina.msg, self.line(packet.line)
         where = self.place_of(msg, packet.k)
         terms = self.terms(packet)
         slot = self.slots.get(where)
@@ -765,83 +911,143 @@ class Switch:
         if age > 0:
             if slot and not slot.released:
                 return self.drop(packet.index, "window_violation")
+            if line.kind is Kind.ENTERING:
+                return self.drop(packet.index, "total_early")
             slot = self.slots[where] = Slot(msg, terms, self.now)
         assert slot is not None
         disagreement = disagreement_of(slot.terms, terms)
         if disagreement:
             return self.drop(packet.index, disagreement)
-        if slot.released:
+        if self.has_left(slot, packet.line):
             self.fate[packet.index] = "cached-repeat"
             return self.emit(packet, slot, packet.index, "cached-result")
+        if line.kind is Kind.ENTERING and not slot.has_climbed:
+            return self.drop(packet.index, "total_early")
+        self.take(packet, slot, line)
+
+    def take(self, packet: Packet, slot: Slot, line: Line) -> None:
         assert self.incarnation
-        flow = self.incarnation.connections[packet.rank].the_flow
+        flow = self.incarnation.connections[packet.line].the_flow
         flow.heard(packet.roce.psn, self.now)
-        if packet.rank in slot.packets:
+        if packet.line in slot.packets:
             self.drop(packet.index, "repeat_held")  # the first copy stays
         else:
-            slot.packets[packet.rank] = packet
+            slot.packets[packet.line] = packet
             self.fate[packet.index] = "held"
             self.incarnation.news_ns = self.now
             flow.took(packet.roce.psn)
-        self.rules.note_gap(packet.rank, packet.roce.psn)
-        if len(slot.packets) == self.case.world and slot.result is None:
+        self.rules.note_gap(line, packet.roce.psn)
+        if line.kind is Kind.ENTERING:
+            if slot.result is None:
+                slot.result = packet.data
+                self.release_results(packet.index)
+        elif slot.sum is None and all(child in slot.packets for child in range(len(self.tree.children))):
             self.complete(slot, packet.index)
 
     def complete(self, slot: Slot, last: int) -> None:
-        ina = slot.packets[0].message.ina
-        slot.result = result_of(ina, [slot.packets[r].data for r in range(self.case.world)])
+        """All children's packets have come."""
+        parts = [slot.packets[child].data for child in range(len(self.tree.children))]
+        slot.sum = result_of(slot.packets[0].message.ina, parts, self.tree.children)
         self.completed += 1
-        self.release(last)
+        if self.tree.parent:
+            return self.release_sums(last)
+        slot.result = slot.sum
+        self.release_results(last)
 
-    def release(self, last: int) -> None:
+    def has_left(self, slot: Slot, line: int) -> bool:
+        """Whether the slot's packet has left on the line."""
+        return slot.has_climbed if self.line(line).kind is Kind.OUTGOING else slot.released
+
+    def release_sums(self, last: int) -> None:
+        """Partial sums leave in the order of message and packet. That of the hellos has climbed before."""
+        assert self.incarnation
+        cursor, line = self.incarnation.up, len(self.tree.children) - 1
+        while (slot := self.slot_at(cursor)) and slot.sum is not None:
+            own = slot.packets[line]
+            cursor.advance(own.message.count, self.now)
+            slot.has_climbed = True
+            self.fate[own.index] = "aggregated"
+            if own.message.ina.collective == HELLO:
+                self.incarnation.connections[line].the_flow.left(own.roce.psn, self.now)
+            else:
+                following = self.slot_at(cursor)
+                self.leave(own, slot, last, asks=self.has_gap() and not (following and following.sum is not None))
+
+    def has_gap(self) -> bool:
+        assert self.incarnation
+        return any(c.the_flow.lacks_packets for c in self.incarnation.connections)
+
+    def release_results(self, last: int) -> None:
         """§9, R1: results leave in the order of message and packet."""
         while slot := self.ready():
             assert self.incarnation
-            msg, k = self.incarnation.next_out
-            ends = k == slot.packets[0].message.count - 1
-            self.incarnation.next_out = (msg + 1, 0) if ends else (msg, k + 1)
-            self.incarnation.next_out_since_ns = self.now
-            gap = any(c.the_flow.lacks_packets for c in self.incarnation.connections)
+            self.incarnation.down.advance(slot.packets[0].message.count, self.now)
+            gap = self.has_gap()
             slot.released = True
-            for own in (slot.packets[r] for r in range(self.case.world)):
+            for line in self.result_lines():
+                own = slot.packets[line.number]
                 self.fate[own.index] = "aggregated"
                 self.leave(own, slot, last, asks=gap and self.ready() is None)
+
+    def result_lines(self) -> list[Line]:
+        """In the order of the children to which the results go: that of the entering line goes to the first one. On the
+        root, in the order of the ranks."""
+        lines = [line for line in self.tree.lines if line.kind is not Kind.OUTGOING]
+        return sorted(lines, key=lambda line: line.receiver) if self.tree.parent else lines
 
     def ready(self) -> Slot | None:
         """The slot whose results leave next, if they can."""
         assert self.incarnation
-        slot = self.slots.get(self.place_of(*self.incarnation.next_out))
-        if slot is None or slot.tag != self.incarnation.next_out[0] or slot.released:
-            return None
-        return slot if slot.result is not None else None
+        slot = self.slot_at(self.incarnation.down)
+        return slot if slot and slot.result is not None else None
 
     def leave(self, own: Packet, slot: Slot, last: int, asks: bool) -> None:
-        """A result leaves for the first time. `asks`: for an acknowledgement, even if its sender did not."""
+        """A result or partial sum leaves for the first time. `asks`: for an acknowledgement, even if its sender did not."""
         assert self.incarnation
-        roce, flow = own.roce, self.incarnation.connections[own.rank].the_flow
+        roce, flow = own.roce, self.incarnation.connections[own.line].the_flow
         frame, at = roce.frame, roce.bth_at + 8
         if asks:
             frame = frame[:at] + bytes([frame[at] | 0x80]) + frame[at + 1:]
-        self.emit(own._replace(roce=replace(roce, frame=frame)), slot, last, "result")
+        self.emit(own._replace(roce=replace(roce, frame=frame)), slot, last,
+                  "partial" if self.line(own.line).kind is Kind.OUTGOING else "result")
         flow.left(roce.psn, self.now)
         if frame[at] & 0x80 and flow.timed is None:
             flow.timed = roce.psn, self.now
 
+    def outgoing_header(self, ina: Ina, line: Line) -> Ina:
+        """What the switch changes in a header, of whatever flags, when its packet leaves on the line."""
+        assert self.incarnation
+        is_hello = ina.collective == HELLO
+        if line.kind is Kind.OUTGOING:
+            return self.climbing_header(ina) if is_hello else ina._replace(flags=PARTIAL,
+                                                                           session=self.incarnation.parents_session)
+        said = ina._replace(flags=RESULT, session=self.incarnation.session)
+        return said._replace(msg=self.incarnation.nonce, root=0) if is_hello else said
+
+    def data_for(self, slot: Slot, line: Line) -> bytes:
+        data = slot.sum if line.kind is Kind.OUTGOING else slot.result
+        assert data is not None
+        return data
+
     def emit(self, own: Packet, slot: Slot, cause: int, kind: str) -> None:
-        """The result packet of a rank (§5). `own` gives the headers; for a repeat it is the repeat."""
-        assert slot.result is not None and self.incarnation is not None
-        roce, header = own.roce, b""
-        if own.k == 0:
-            ina = roce.ina()
-            assert ina is not None
-            said = ina._replace(flags=RESULT, session=self.incarnation.session)
-            if ina.collective == HELLO:
-                said = said._replace(msg=ina.session)
-            header = Ina.LAYOUT.pack(*said)
-        pad = roce.frame[roce.payload_end:roce.end]
-        frame = roce.frame[:roce.payload_at] + header + slot.result + pad
-        frame += icrc(frame, roce.ip_at, roce.bth_at, roce.end)
+        """The packet of a line as it leaves (§5). `own` gives the headers; for a repeat it is the repeat."""
+        line, roce = self.line(own.line), own.roce
+        header = self.outgoing_header(the_ina(roce), line) if own.k == 0 else None
+        frame = framed(roce, header, self.data_for(slot, line))
         assert len(frame) == len(roce.frame)
-        contributors = tuple(slot.packets[r].index for r in range(self.case.world))
+        contributors = tuple(slot.packets[child].index for child in range(len(self.tree.children)))
         for port in self.egress(frame, self.port_of_source[roce.frame[6:12]])[0]:
-            self.sent.append(Sent(frame, cause, kind, port, own.rank, slot.tag, own.k, contributors))
+            self.sent.append(Sent(frame, cause, kind, port, line.rank, slot.tag, own.k, contributors))
+
+
+def the_ina(roce: Roce) -> Ina:
+    ina = roce.ina()
+    assert ina is not None
+    return ina
+
+
+def framed(roce: Roce, header: Ina | None, data: bytes) -> bytes:
+    """A packet with other data, and another INA header if it has one. The pad stays."""
+    said = b"" if header is None else Ina.LAYOUT.pack(*header)
+    frame = roce.frame[:roce.payload_at] + said + data + roce.frame[roce.payload_end:roce.end]
+    return frame + icrc(frame, roce.ip_at, roce.bth_at, roce.end)
