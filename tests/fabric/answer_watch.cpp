@@ -20,7 +20,7 @@ constexpr std::uint8_t kAck = 0x00;
 constexpr std::uint8_t kRnrNak = 0x20;
 constexpr std::uint8_t kSequenceError = 0x60;
 constexpr std::uint8_t kAcknowledge = 0x11; // opcode
-constexpr std::uint16_t kMostHosts = 8;
+constexpr std::uint16_t kMostHosts = 24;
 constexpr Time kPause = 15 * kMillisecond; // between two RNR NAKs
 
 bool acknowledges_anything(std::uint8_t syndrome) {
@@ -30,9 +30,11 @@ bool acknowledges_anything(std::uint8_t syndrome) {
 
 } // namespace
 
-std::uint64_t AnswerWatch::kept_alive(const conn::Incarnations& incarnations, const Place& place) {
-  return incarnations.has(place.first)
-             ? incarnations.status_of(place.first, place.second).recovery.kept_alive
+std::uint64_t AnswerWatch::kept_alive(const conn::Incarnations& incarnations,
+                                      const Record& record) {
+  const Requester& requester = record.requester;
+  return incarnations.has(requester.ring)
+             ? incarnations.status_of(requester.ring, requester.sender).recovery.kept_alive
              : 0;
 }
 
@@ -57,13 +59,12 @@ std::optional<AnswerWatch::Answer> AnswerWatch::read(const Packet& packet) {
   const auto& bth = wire::view_as<wire::Bth>(packet.data + bth_at);
   const auto& aeth = wire::view_as<wire::Aeth>(packet.data + bth_at + sizeof(wire::Bth));
   const auto& ethernet = wire::view_as<wire::EthernetHeader>(packet.data);
-  for (std::uint16_t host = 0; host < kMostHosts; ++host) {
-    if (ethernet.destination == mac_of_host(host)) {
-      return Answer{host, bth.destination_qp.get(), bth.psn.get(), aeth.syndrome,
-                    aeth.message_sequence.get()};
-    }
+  const auto host = static_cast<std::uint16_t>(ethernet.destination.bytes[5] - 1);
+  if (host >= kMostHosts || ethernet.destination != mac_of_host(host)) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return Answer{host, bth.destination_qp.get(), bth.psn.get(), aeth.syndrome,
+                aeth.message_sequence.get()};
 }
 
 void AnswerWatch::expect(const Requester& requester) {
@@ -129,7 +130,7 @@ void AnswerWatch::result_leaves(const Packet& result) {
 
 void AnswerWatch::before_look(const conn::Incarnations& incarnations) {
   for (const auto& [place, record] : records_) {
-    kept_alive_[place] = kept_alive(incarnations, place);
+    kept_alive_[place] = kept_alive(incarnations, record);
   }
 }
 
@@ -173,8 +174,8 @@ bool AnswerWatch::is_current(const Record& record, const conn::Incarnations& inc
 /// Whether the rank's hello waits in the switch.
 bool AnswerWatch::waits(const Record& record, const conn::Incarnations& incarnations) {
   const Requester& requester = record.requester;
-  return incarnations.has(requester.ring) &&
-         std::ranges::any_of(incarnations.waiting_hellos_of(requester.ring).of(requester.rank),
+  return incarnations.has(requester.ring) && !requester.is_parent &&
+         std::ranges::any_of(incarnations.waiting_hellos_of(requester.ring).of(requester.sender),
                              [&](const conn::WaitingHello& hello) {
                                return hello.frame != nullptr &&
                                       hello.incarnation.nonce == requester.nonce;
@@ -216,9 +217,18 @@ void AnswerWatch::check_patience(const Record& record, Time now) const {
   }
 }
 
-/// One NAK while a stays where it is; then RNR NAKs, with pauses.
+/// One NAK while a stays where it is; then RNR NAKs, with pauses. A switch is asked by NAKs alone.
 void AnswerWatch::check_ask(Record& record, const Answer& answer, Time now) {
   const Requester& requester = record.requester;
+  if (!requester.is_rank) {
+    const bool is_kept_alive = requester.keep_alive == ring::KeepAlive::rnr;
+    if ((answer.syndrome & kKindMask) == kRnrNak && !is_kept_alive) {
+      throw Violation("§11", fmt::format("the switch asks another by RNR NAK({:#x}) to ring {} "
+                                         "rank {}",
+                                         answer.psn, requester.ring, requester.rank));
+    }
+    return;
+  }
   if (answer.syndrome == kSequenceError) {
     if (record.nak == answer.psn) {
       throw Violation("§9", fmt::format("a second NAK for {:#x} to ring {} rank {}", answer.psn,
@@ -243,8 +253,13 @@ void AnswerWatch::check_ask(Record& record, const Answer& answer, Time now) {
 void AnswerWatch::check_keep_alive(const Record& record, const conn::Incarnations& incarnations) {
   const Requester& requester = record.requester;
   const Place place{requester.ring, requester.rank};
-  const std::uint64_t now = kept_alive(incarnations, place);
+  const std::uint64_t now = kept_alive(incarnations, record);
   const std::uint64_t before = std::exchange(kept_alive_[place], now);
+  if (now > before && requester.is_parent) {
+    throw Violation("§11", fmt::format("the switch keeps its parent alive on the connection of "
+                                       "ring {} rank {}",
+                                       requester.ring, requester.rank));
+  }
   if (now > before && wire::psn_before(record.acknowledged, record.released)) {
     throw Violation("§10", fmt::format("the switch keeps ring {} rank {} alive, whose receiver "
                                        "lacks {:#x}",
@@ -262,14 +277,16 @@ void AnswerWatch::passes(const Packet& packet, const conn::Incarnations& incarna
     return;
   }
   const Requester& requester = record->requester;
-  const ring::RingChild sender{requester.ring, requester.rank};
+  const ring::RingChild sender{requester.ring, requester.sender};
   const bool is_of_this_run = incarnations.has(requester.ring) &&
                               requester.generation == packet.origin.generation &&
                               incarnations.flow_of(sender).own_qp == requester.qp &&
                               requester.patience_ms >= kEndlessPatience;
   const bool is_checked =
       record->is_known && !record->is_reused && is_of_this_run && incarnations.may_answer(sender);
-  if (is_checked && wire::psn_before(answer->psn, record->released)) {
+  const bool is_mended_here =
+      requester.is_outgoing || wire::psn_before(answer->psn, record->released);
+  if (is_checked && is_mended_here) {
     throw Violation("I10", fmt::format("a NAK for {:#x} reaches ring {} rank {}, though results "
                                        "up to {:#x} have left",
                                        answer->psn, record->requester.ring, record->requester.rank,

@@ -29,6 +29,11 @@ class AnswerWatch {
     std::uint32_t nonce = 0;       // of its hello
     std::uint64_t patience_ms = 0; // of the ring
     ring::KeepAlive keep_alive{};  // likewise
+    // At the switch:
+    std::uint16_t sender = 0; // who brings its packets: a child's number, or the parent's
+    bool is_rank = true;      // that is the rank itself, and no switch
+    bool is_parent = false;   // that is the parent
+    bool is_outgoing = false; // what leaves goes to the parent
   };
 
   /// A rank's queue pair to its successor begins.
@@ -95,7 +100,7 @@ class AnswerWatch {
     std::uint32_t acknowledges() const;
   };
 
-  static std::uint64_t kept_alive(const conn::Incarnations& incarnations, const Place& place);
+  static std::uint64_t kept_alive(const conn::Incarnations& incarnations, const Record& record);
   static std::optional<Answer> read(const Packet& packet);
   const Record* record_of(const Answer& answer) const;
   static bool is_current(const Record& record, const conn::Incarnations& incarnations);

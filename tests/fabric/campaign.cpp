@@ -15,6 +15,7 @@ namespace weir::fabric {
 namespace {
 
 constexpr std::uint64_t kRepeatEvery = 64; // these seeds run twice, for I8
+constexpr std::uint64_t kTreeEvery = 16;
 constexpr std::chrono::seconds kTellEvery{5};
 
 thread_local volatile std::uint64_t seed_under_way = 0;
@@ -30,17 +31,22 @@ void note_crash(int signal) {
   std::raise(signal);
 }
 
-Outcome run_seed(std::uint64_t seed, Tracing tracing, Coverage& coverage) {
+Topology topology_of(std::uint64_t seed, Mix mix) {
+  const bool is_tree = mix == Mix::trees || (mix == Mix::some && seed % kTreeEvery == 0);
+  return is_tree ? Topology::tree : Topology::star;
+}
+
+Outcome run_seed(std::uint64_t seed, Topology topology, Tracing tracing, Coverage& coverage) {
   seed_under_way = seed;
-  return Simulation(seed, tracing, coverage).run();
+  return Simulation(seed, topology, tracing, coverage).run();
 }
 
 /// Runs the seed once, and every kRepeatEvery-th seed a second time for I8.
-Outcome examine(std::uint64_t seed, Tracing tracing, Coverage& coverage) {
-  Outcome outcome = run_seed(seed, tracing, coverage);
+Outcome examine(std::uint64_t seed, Topology topology, Tracing tracing, Coverage& coverage) {
+  Outcome outcome = run_seed(seed, topology, tracing, coverage);
   if (outcome.is_sound() && seed % kRepeatEvery == 0) {
     Coverage unused;
-    const Outcome again = run_seed(seed, Tracing::off, unused);
+    const Outcome again = run_seed(seed, topology, Tracing::off, unused);
     if (again.hash != outcome.hash) {
       return {outcome.hash, "I8",
               fmt::format("the same seed gave {:#x}, then {:#x}", outcome.hash, again.hash)};
@@ -72,7 +78,7 @@ void Campaign::run() {
 void Campaign::work() {
   Coverage reached;
   while (const auto seed = next_seed()) {
-    const Outcome outcome = examine(*seed, plan_.tracing, reached);
+    const Outcome outcome = examine(*seed, topology_of(*seed, plan_.mix), plan_.tracing, reached);
     note(*seed, outcome.is_sound()
                     ? std::string()
                     : fmt::format("{} violated: {}", outcome.invariant, outcome.text));

@@ -15,11 +15,19 @@ namespace weir::fabric {
 
 enum class OnFailure : std::uint8_t { stop, go_on };
 
+/// Which seeds have several switches.
+enum class Mix : std::uint8_t {
+  some,  // one in kTreeEvery
+  stars, // none
+  trees, // all
+};
+
 struct CampaignPlan {
   std::uint64_t first = 1;
   std::uint64_t count = 2000;
   std::optional<double> minutes; // instead of a number of seeds
   unsigned jobs = 1;             // threads
+  Mix mix = Mix::stars;
   Tracing tracing = Tracing::off;
   OnFailure on_failure = OnFailure::stop;
   std::string program; // for the printed command that replays a seed

@@ -82,6 +82,10 @@ inline constexpr std::size_t kCallEvents = static_cast<std::size_t>(CallEvent::c
   X(jobs_failed)                                                                                   \
   X(jobs_misled)                                                                                   \
   X(epochs_started)                                                                                \
+  X(sets_climbed)                                                                                  \
+  X(partial_sums)                                                                                  \
+  X(totals)                                                                                        \
+  X(sent_again)                                                                                    \
   X(retransmissions)
 
 #define WEIR_FABRIC_ENUMERATOR(name) name,

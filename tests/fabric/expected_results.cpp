@@ -13,6 +13,29 @@ ExpectedResults::ExpectedResults(const RingPlan& plan, std::uint32_t nonce)
     add_messages_of(call);
     last_messages_.push_back(shares_.size());
   }
+  first_packets_ = {0, 1};
+  for (const Share& share : shares_) {
+    const std::size_t bytes = kInaHeaderBytes + share.bytes;
+    const auto packets = static_cast<std::uint32_t>((bytes + plan.spec.mtu - 1) / plan.spec.mtu);
+    first_packets_.push_back(first_packets_.back() + packets);
+  }
+}
+
+std::optional<ExpectedResults::PacketShare> ExpectedResults::packet(std::uint32_t number) const {
+  if (number >= packets()) {
+    return std::nullopt;
+  }
+  if (number == 0) {
+    return PacketShare{.starts_message = true};
+  }
+  const auto behind = std::ranges::upper_bound(first_packets_, number);
+  const auto message = static_cast<std::size_t>(behind - first_packets_.begin()) - 1;
+  const std::uint32_t place = number - first_packets_[message];
+  const Share& share = shares_[message - 1];
+  const std::size_t begin = place == 0 ? 0 : std::size_t{place} * plan_.spec.mtu - kInaHeaderBytes;
+  const std::size_t end = std::min<std::size_t>(
+      share.bytes, (std::size_t{place} + 1) * plan_.spec.mtu - kInaHeaderBytes);
+  return PacketShare{&share, place == 0, share.offset + begin, end - begin};
 }
 
 /// An all-gather has messages of its own for each rank's share. A barrier has one, an empty call
@@ -28,7 +51,10 @@ void ExpectedResults::add_messages_of(std::uint32_t call) {
   const std::size_t segment = plan.call.kind == CallKind::all_gather ? plan.own_bytes() : all;
   for (std::size_t begin = 0; begin < all; begin += segment) {
     for (std::size_t at = 0; at < segment; at += most) {
-      shares_.push_back({call, begin + at, std::min(most, segment - at)});
+      const auto root = plan.call.kind == CallKind::all_gather
+                            ? static_cast<std::uint16_t>(begin / segment)
+                            : plan.call.root;
+      shares_.push_back({call, begin + at, std::min(most, segment - at), root});
     }
   }
 }
@@ -48,7 +74,22 @@ std::vector<std::uint8_t> ExpectedResults::given_by(std::uint16_t rank, std::uin
   return data;
 }
 
-std::vector<std::uint8_t> ExpectedResults::reckon(std::uint32_t call) const {
+/// Level by level, as the switches do it.
+std::vector<std::uint8_t> ExpectedResults::fold_at(std::uint16_t node, std::uint32_t call) {
+  Tensors tensors;
+  for (const RingTree::Child& child : plan_.tree.parts[node].children) {
+    tensors.push_back(child.node ? sum_of(*child.node, call) : given_by(child.ranks.first, call));
+  }
+  return fold(plan_.calls[call].call.type, plan_.calls[call].call.operation, tensors);
+}
+
+const std::vector<std::uint8_t>& ExpectedResults::sum_of(std::uint16_t node, std::uint32_t call) {
+  const auto found = sums_.find({node, call});
+  return found != sums_.end() ? found->second
+                              : sums_.try_emplace({node, call}, fold_at(node, call)).first->second;
+}
+
+std::vector<std::uint8_t> ExpectedResults::reckon(std::uint32_t call) {
   const CallPlan& plan = plan_.calls[call];
   const std::uint16_t world = plan_.spec.world();
   std::vector<std::uint8_t> all;
@@ -56,7 +97,7 @@ std::vector<std::uint8_t> ExpectedResults::reckon(std::uint32_t call) const {
   case CallKind::all_reduce:
   case CallKind::reduce:
   case CallKind::reduce_scatter:
-    return fold(plan.result_bytes(world), plan.call.type, plan.call.operation, key(0, call), world);
+    return sum_of(plan_.tree.root, call);
   case CallKind::broadcast:
     return given_by(plan.call.root, call);
   case CallKind::all_gather:

@@ -6,20 +6,19 @@
 namespace weir::fabric {
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
-    : scenario_(scenario) {
-  notes_.lost.resize(scenario.rings.size());
+    : scenario_(scenario), notes_(scenario, coverage) {
   for (std::uint16_t node = 0; node < scenario.places_of.size(); ++node) {
     switches_.push_back(std::make_unique<FabricSwitch>(
         FabricSwitch::Shared{world, scenario, coverage, notes_}, node, seed));
   }
 }
 
-network::Link& Fabric::to_switch(std::uint16_t place) {
+network::Link& Fabric::inward(std::uint16_t place) {
   const Place& at = scenario_.places[place];
-  return node(at.node).to_switch(at.port);
+  return at.end == Place::End::peer ? outward(at.peer) : node(at.node).to_switch(at.port);
 }
 
-network::Link& Fabric::from_switch(std::uint16_t place) {
+network::Link& Fabric::outward(std::uint16_t place) {
   const Place& at = scenario_.places[place];
   return node(at.node).from_switch(at.port);
 }

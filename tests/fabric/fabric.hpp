@@ -20,8 +20,9 @@ class Fabric {
 
   std::uint16_t nodes() const { return static_cast<std::uint16_t>(switches_.size()); }
 
-  network::Link& to_switch(std::uint16_t place);
-  network::Link& from_switch(std::uint16_t place);
+  /// The two directions of the link at a place.
+  network::Link& inward(std::uint16_t place);
+  network::Link& outward(std::uint16_t place);
 
   /// A station sends a frame, or somebody in its place.
   void send(std::uint16_t place, Packet& packet);
@@ -39,6 +40,10 @@ class Fabric {
   void make_ring(std::uint16_t ring, std::uint32_t nonce);
   /// A new epoch of the job begins: the check of its order starts again.
   void expect_epoch(std::uint16_t ring, std::uint32_t generation);
+
+  /// The same: what leaves the switches is compared with its results.
+  void expect_run(JobRun& run) { notes_.sums.expect(run); }
+
   /// A rank begins to send.
   void expect_member(const AnswerWatch::Requester& requester);
 

@@ -48,6 +48,16 @@ unsigned parse_jobs(const std::string& text) {
   return static_cast<unsigned>(jobs);
 }
 
+Mix parse_mix(const std::string& text) {
+  if (text == "one") {
+    return Mix::stars;
+  }
+  if (text == "trees") {
+    return Mix::trees;
+  }
+  throw std::invalid_argument(fmt::format("found --switches {}; right is one or trees", text));
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   CampaignPlan& plan = options.plan;
@@ -69,6 +79,8 @@ Options parse(int argc, char** argv) {
       plan.minutes = std::stod(value());
     } else if (option == "--jobs") {
       plan.jobs = parse_jobs(value());
+    } else if (option == "--switches") {
+      plan.mix = parse_mix(value());
     } else if (option == "--trace") {
       plan.tracing = Tracing::on;
     } else if (option == "--require-coverage") {

@@ -9,6 +9,7 @@
 #include "wire/icrc.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace weir::fabric {
@@ -52,11 +53,12 @@ FabricSwitch::FabricSwitch(const Shared& shared, std::uint16_t node, std::uint64
       notes_(shared.notes), node_(node), helpers_(world_, node, seed, coverage_),
       contributions_(scenario_.rings.size()) {
   for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
-    watches_.emplace_back(scenario_, ring, coverage_);
-    incarnations_.emplace_back(scenario_.rings[ring].spec, ring, coverage_);
+    watches_.emplace_back(scenario_, ring, node_, coverage_);
+    incarnations_.emplace_back(scenario_.rings[ring], part(ring), ring, coverage_);
   }
+  lives_.resize(scenario_.rings.size());
   nonces_.resize(scenario_.rings.size());
-  install_switch(scenario_.specs());
+  install_switch(scenario_.specs(node_));
 }
 
 FabricSwitch::~FabricSwitch() {
@@ -74,8 +76,10 @@ void FabricSwitch::install_switch(std::vector<ring::RingSpec> rings) {
   settings.worker.classifier.sessions = conn::SessionSource::random({world_.dice.next(), 0});
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
   settings.worker.helpers = helpers_.for_next_switch();
-  for (std::size_t ring = 0; ring < nonces_.size(); ++ring) {
-    rings[ring].nonce = nonces_[ring];
+  for (std::uint16_t ring = 0; ring < nonces_.size(); ++ring) {
+    rings[ring].nonce = part(ring).exists() ? nonces_[ring] : 0;
+    settings.worker.classifier.spare_children +=
+        scenario_.has_several_switches() ? rings[ring].world() : 0u; // to be added again
   }
   install(std::move(rings), longest, settings);
   if (world_.tracing == Tracing::on) {
@@ -84,11 +88,11 @@ void FabricSwitch::install_switch(std::vector<ring::RingSpec> rings) {
 }
 
 void FabricSwitch::restart_switch() {
-  replace_switch(scenario_.specs());
+  replace_switch(scenario_.specs(node_));
 }
 
 void FabricSwitch::forget_ring(std::uint16_t ring) {
-  replace_switch(scenario_.specs_without(ring));
+  replace_switch(scenario_.specs_without(ring, node_));
 }
 
 /// Everything that the old switch held is lost.
@@ -121,24 +125,48 @@ void FabricSwitch::make_ring(std::uint16_t ring, std::uint32_t nonce) {
   coverage_.hit(Happening::rings_made);
   reset_ring(ring);
   nonces_[ring] = nonce;
-  ring::RingSpec spec = scenario_.rings[ring].spec;
+  if (!engine().worker().incarnations().has(ring) || !part(ring).exists()) {
+    return;
+  }
+  ring::RingSpec spec = scenario_.spec(ring, node_);
   spec.nonce = nonce;
   installed().change_rings({&spec, 1}, frame::Instant{world_.now});
 }
 
 void FabricSwitch::withdraw_ring(std::uint16_t ring) {
+  if (!engine().worker().incarnations().has(ring)) {
+    return;
+  }
   installed().withdraw_ring(ring, frame::Instant{world_.now});
   operator_acted(ring);
   check_balance();
 }
 
 void FabricSwitch::drain_ring(std::uint16_t ring) {
+  if (!engine().worker().incarnations().has(ring)) {
+    return;
+  }
   installed().drain_ring(ring, frame::Instant{world_.now});
   incarnations_[ring].expect_no_other();
   check_balance();
 }
 
+void FabricSwitch::add_ring(std::uint16_t ring) {
+  if (engine().worker().incarnations().has(ring)) {
+    return;
+  }
+  ring::RingSpec spec = scenario_.spec(ring, node_);
+  spec.nonce = nonces_[ring];
+  if (installed().add_ring(spec) != ring) {
+    throw Violation("I4", "a ring that is added again has another number");
+  }
+  contributions_[ring] = 0;
+  incarnations_[ring].expect_any();
+  operator_acted(ring);
+}
+
 void FabricSwitch::operator_acted(std::uint16_t ring) {
+  ++lives_[ring];
   watches_[ring].forget_order();
   answers_.forget(ring);
   incarnations_[ring].operator_acted(engine());
@@ -168,9 +196,19 @@ void FabricSwitch::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
   watches_[ring].begin(generation);
 }
 
-void FabricSwitch::expect_member(const AnswerWatch::Requester& requester) {
+void FabricSwitch::expect_member(AnswerWatch::Requester requester) {
+  const RingPlan& plan = scenario_.rings[requester.ring];
+  const RingTree::Part& own = part(requester.ring);
+  const auto sender = own.sender_for(requester.rank, plan.spec.world());
+  if (!sender) {
+    return;
+  }
+  requester.sender = *sender;
+  requester.is_parent = own.is_parent(*sender);
+  requester.is_rank = !requester.is_parent && !own.children[*sender].node;
+  requester.is_outgoing = own.is_outgoing(*sender);
   watches_[requester.ring].expect(requester.rank, requester.first_psn);
-  if (scenario_.rings[requester.ring].role != RingRole::victim) { // its answers are forged too
+  if (plan.role != RingRole::victim) { // its answers are forged too
     answers_.expect(requester);
   }
 }
@@ -224,10 +262,12 @@ void FabricSwitch::damage(Packet& packet) {
 }
 
 void FabricSwitch::arrive(Time time, Packet& packet, const network::StarPlace& place) {
-  const bool is_at_switch = place.end == network::StarPlace::End::at_switch;
+  const std::uint16_t number = scenario_.places_of[node_][place.port];
+  const bool is_peer = scenario_.places[number].end == Place::End::peer;
+  const bool comes_here = place.end == network::StarPlace::End::at_switch;
   world_.events.push({.time = time,
-                      .kind = is_at_switch ? EventKind::at_switch : EventKind::at_port,
-                      .place = scenario_.places_of[node_][place.port],
+                      .kind = comes_here || is_peer ? EventKind::at_switch : EventKind::at_port,
+                      .place = is_peer && !comes_here ? scenario_.places[number].peer : number,
                       .packet = &packet});
 }
 
@@ -235,9 +275,15 @@ void FabricSwitch::accept(Packet& packet) {
   enters(packet);
   std::copy_n(packet.data, packet.length, packet.original.begin());
   packet.arrival = ++accepted_;
+  if ((packet.visited >> node_ & 1) != 0) {
+    throw Violation("I2", fmt::format("a frame comes to switch {} again", node_));
+  }
+  packet.visited |= 1u << node_;
   accepting_ = &packet;
   const Origin origin = packet.origin;
-  const bool is_watched = origin.kind == Origin::Kind::member && !is_hosts_answer(packet);
+  const bool is_watched =
+      origin.kind == Origin::Kind::member && !is_hosts_answer(packet) &&
+      part(origin.ring).sender_for(origin.rank, scenario_.rings[origin.ring].spec.world());
   if (is_watched) {
     watches_[origin.ring].before(packet, engine());
   }
@@ -295,12 +341,25 @@ void FabricSwitch::depart(Packet& packet, l2::PortSet ports) {
   leaves(packet);
   check_departure(packet, ports);
   check_order(packet);
+  if (scenario_.has_several_switches()) {
+    check_sums(packet, ports);
+  }
   std::uint64_t& hash = notes_.hash;
   hash = (hash ^ ports ^ world_.now) * 0x9e3779b97f4a7c15;
   hash ^= hash >> 32 ^ wire::crc32(0, packet.bytes());
 }
 
+/// For another switch, what this one has made is the member's.
+void FabricSwitch::leave(std::uint16_t port, Packet& packet) {
+  const bool is_peer = scenario_.places[scenario_.places_of[node_][port]].end == Place::End::peer;
+  if (is_peer && packet.origin.kind == Origin::Kind::own) {
+    packet.origin = notes_.sums.owner_of(packet).value_or(Origin());
+  }
+  Star::leave(port, packet);
+}
+
 void FabricSwitch::make_own(Packet& packet) {
+  packet.visited = static_cast<std::uint16_t>(1u << node_);
   enters(packet);
   packet.origin.kind = Origin::Kind::own;
 }
@@ -322,7 +381,7 @@ void FabricSwitch::check_departure(const Packet& packet, l2::PortSet ports) cons
   if (packet.departure == frame::Departure::forwarded) {
     check_unaltered(packet);
   } else {
-    check_result(packet);
+    check_result(packet, ports);
   }
 }
 
@@ -337,7 +396,7 @@ void FabricSwitch::check_unaltered(const Packet& packet) const {
 
 /// docs/protocol.md §5: headers unchanged, except for RESULT, a hello's session and nonce, and
 /// AckReq; no UDP checksum.
-void FabricSwitch::check_result(const Packet& packet) const {
+void FabricSwitch::check_result(const Packet& packet, l2::PortSet ports) const {
   frame::Frame original = packet;
   original.data = const_cast<std::uint8_t*>(packet.original.data());
   const std::size_t payload = packet.packet.payload_offset;
@@ -357,14 +416,50 @@ void FabricSwitch::check_result(const Packet& packet) const {
   if (slot::ina_bytes(packet.packet) == 0) {
     return;
   }
-  auto expected = wire::view_as<wire::InaHeader>(original.payload());
-  expected.flags = kInaFlagResult;
-  if (expected.collective == static_cast<std::uint8_t>(Collective::hello)) {
-    expected.message_id.set(expected.session.get());
-    expected.session.set(session_of(expected.ring_id.get()));
-  }
+  const wire::InaHeader expected = header_due(packet, ports);
   if (std::memcmp(&expected, packet.payload(), sizeof expected) != 0) {
     throw Violation("I2", "a result's INA header differs in more than RESULT and session");
+  }
+}
+
+/// Of a result: a total with the switch's session; or, towards the parent, a partial sum with the
+/// parent's, which is not looked at here.
+wire::InaHeader FabricSwitch::header_due(const Packet& packet, l2::PortSet ports) const {
+  auto header =
+      wire::view_as<wire::InaHeader>(packet.original.data() + packet.packet.payload_offset);
+  const std::uint32_t ring_id = header.ring_id.get();
+  const auto ring = engine().rings().ring_with_id(ring_id);
+  const bool is_jobs = ring && *ring < scenario_.rings.size();
+  const auto parent = is_jobs ? part(*ring).parent : std::nullopt;
+  const std::uint16_t up =
+      parent ? scenario_.places[scenario_.place_between(node_, *parent)].port : 0;
+  if (parent && ports == l2::PortSet{1} << up) {
+    header.flags = kInaFlagPartial;
+    header.session = wire::view_as<wire::InaHeader>(packet.payload()).session;
+    return header;
+  }
+  header.flags = kInaFlagResult;
+  const bool is_hello = header.collective == static_cast<std::uint8_t>(Collective::hello);
+  const bool is_parents = parent && packet.ingress == up;
+  if (is_hello && !is_parents) {
+    header.message_id.set(header.session.get());
+    header.root.set(0);
+  }
+  if (is_hello || (is_jobs && scenario_.rings[*ring].tree.has_several_switches())) {
+    header.session.set(session_of(ring_id));
+  }
+  return header;
+}
+
+/// What leaves on a ring's connection as a result, or once more, or is a member's as it came.
+void FabricSwitch::check_sums(const Packet& packet, l2::PortSet ports) {
+  const bool is_result = packet.departure == frame::Departure::consumed;
+  const auto owner =
+      is_result && !AnswerWatch::is_answer(packet) ? notes_.sums.owner_of(packet) : std::nullopt;
+  if (owner && engine().worker().incarnations().has(owner->ring)) {
+    notes_.sums.leaves(
+        packet, {node_, static_cast<std::uint16_t>(std::countr_zero(ports)), lives_[owner->ring],
+                 engine().worker().incarnations().session_of(owner->ring), nonce_of(owner->ring)});
   }
 }
 

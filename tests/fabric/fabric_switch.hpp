@@ -9,6 +9,7 @@
 #include "ring_watch.hpp"
 #include "scenario.hpp"
 #include "slow_helpers.hpp"
+#include "sum_watch.hpp"
 #include "world.hpp"
 
 #include <cstdint>
@@ -20,8 +21,12 @@ namespace weir::fabric {
 
 /// What all switches of a run note together.
 struct FabricNotes {
+  FabricNotes(const Scenario& scenario, Coverage& coverage)
+      : lost(scenario.rings.size()), sums(scenario, coverage) {}
+
   std::uint64_t hash = 0;          // of everything that left a switch (I8)
   std::vector<std::uint64_t> lost; // by ring: members' packets that links lost, no acknowledgements
+  SumWatch sums;                   // of a run with several switches
 };
 
 /// A switch, and the links that leave it and that lead from stations to it. Checks at every frame
@@ -55,11 +60,13 @@ class FabricSwitch : public network::Star<PacketPool> {
   void reset_ring(std::uint16_t ring);
   void withdraw_ring(std::uint16_t ring);
   void drain_ring(std::uint16_t ring);
+  /// After withdraw_ring.
+  void add_ring(std::uint16_t ring);
   void end_noise();
   /// A new epoch of the job begins: the check of its order starts again.
   void expect_epoch(std::uint16_t ring, std::uint32_t generation);
   /// A rank begins to send.
-  void expect_member(const AnswerWatch::Requester& requester);
+  void expect_member(AnswerWatch::Requester requester);
 
   /// What a rank on that host may say in its hello to lie: another ring's queue pair.
   std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host) {
@@ -91,6 +98,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   void damage(Packet& packet) override;
   void arrive(Time time, Packet& packet, const network::StarPlace& place) override;
   void depart(Packet& packet, l2::PortSet ports) override;
+  void leave(std::uint16_t port, Packet& packet) override;
   void give_back(Packet& packet) override;
   void make_own(Packet& packet) override;
 
@@ -101,8 +109,15 @@ class FabricSwitch : public network::Star<PacketPool> {
   void operator_acted(std::uint16_t ring);
   void check_departure(const Packet& packet, l2::PortSet ports) const;
   void check_unaltered(const Packet& packet) const;
-  void check_result(const Packet& packet) const;
+  void check_result(const Packet& packet, l2::PortSet ports) const;
   void check_order(const Packet& packet);
+  void check_sums(const Packet& packet, l2::PortSet ports);
+  wire::InaHeader header_due(const Packet& packet, l2::PortSet ports) const;
+
+  const RingTree::Part& part(std::uint16_t ring) const {
+    return scenario_.rings[ring].tree.parts[node_];
+  }
+
   void check_own(const Packet& packet);
   void expect_timer();
   void note_news();
@@ -125,6 +140,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   std::vector<RingWatch> watches_;
   std::vector<IncarnationWatch> incarnations_; // by ring
   std::vector<std::uint32_t> nonces_;          // of rings that were made; 0: none
+  std::vector<std::uint32_t> lives_;           // by ring: how often its state was lost
   // Arrival number of its last frame that left.
   std::map<std::uint16_t, std::uint64_t> last_of_stream_;
 };

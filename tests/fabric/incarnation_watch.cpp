@@ -32,7 +32,22 @@ void IncarnationWatch::before(const Packet& packet, const stage::InlineSwitch& e
       !wire::icrc_is_valid(frame)) {
     return;
   }
-  hellos_[{ina->epoch.get(), ina->session.get()}] |= std::uint64_t{1} << ina->rank.get();
+  note(*ina);
+}
+
+/// A child's hello, or its result from the parent, which has the nonce elsewhere.
+void IncarnationWatch::note(const wire::InaHeader& hello) {
+  const auto sender = part_.sender_for(hello.rank.get(), spec_.world());
+  if (!sender) {
+    return;
+  }
+  const bool is_parents = part_.is_parent(*sender);
+  const bool is_switchs = !is_parents && part_.children[*sender].node.has_value();
+  const std::uint8_t flags = is_parents ? kInaFlagResult : is_switchs ? kInaFlagPartial : 0;
+  const std::uint32_t nonce = is_parents ? hello.message_id.get() : hello.session.get();
+  if (hello.flags == flags) {
+    hellos_[{hello.epoch.get(), nonce}] |= std::uint64_t{1} << *sender;
+  }
 }
 
 void IncarnationWatch::after(const stage::InlineSwitch& engine) {
@@ -68,7 +83,8 @@ void IncarnationWatch::operator_acted(const stage::InlineSwitch& engine) {
 
 bool IncarnationWatch::has_all_hellos(const Name& name) const {
   const auto found = hellos_.find(name);
-  const std::uint64_t all = (std::uint64_t{1} << spec_.world()) - 1;
+  const std::size_t senders = part_.children.size() + (part_.parent ? 1 : 0);
+  const std::uint64_t all = (std::uint64_t{1} << senders) - 1;
   return found != hellos_.end() && found->second == all;
 }
 

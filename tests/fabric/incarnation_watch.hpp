@@ -5,6 +5,7 @@
 #include "packet.hpp"
 #include "scenario.hpp"
 #include "stage/inline_switch.hpp"
+#include "wire/headers.hpp"
 
 #include <cstdint>
 #include <map>
@@ -19,8 +20,10 @@ namespace weir::fabric {
 /// begins, ends or empties it, and when one begins in a ring that drains.
 class IncarnationWatch {
  public:
-  IncarnationWatch(const ring::RingSpec& spec, std::uint16_t ring, Coverage& coverage)
-      : spec_(spec), ring_(ring), coverage_(coverage) {}
+  /// `part` is the switch's in the ring.
+  IncarnationWatch(const RingPlan& plan, const RingTree::Part& part, std::uint16_t ring,
+                   Coverage& coverage)
+      : spec_(plan.spec), part_(part), ring_(ring), coverage_(coverage) {}
 
   /// Call them around InlineSwitch::accept of any packet.
   void before(const Packet& packet, const stage::InlineSwitch& engine);
@@ -48,12 +51,14 @@ class IncarnationWatch {
   };
 
   Sight look_at(const stage::InlineSwitch& engine) const;
+  void note(const wire::InaHeader& hello);
   bool has_all_hellos(const Name& name) const;
 
   const ring::RingSpec& spec_;
+  const RingTree::Part& part_;
   std::uint16_t ring_;
   Coverage& coverage_;
-  std::map<Name, std::uint64_t> hellos_; // ranks that have come since the operator acted
+  std::map<Name, std::uint64_t> hellos_; // whose have come since the operator acted: see note()
   std::set<std::uint32_t> begun_;        // nonces that have begun since then
   Sight before_;
   bool is_last_ = false;

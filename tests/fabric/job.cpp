@@ -105,12 +105,13 @@ void Job::start_epoch() {
   }
   state_ = State::starting;
   is_excused_ = run_->epoch + 1 < next_epoch_;
-  has_begun_ = false;
+  has_begun_ = 0;
   shared_.coverage.hit(Happening::epochs_started);
   if (plan_.is_made) {
     shared_.fabric.make_ring(ring_, nonce);
   }
   shared_.fabric.expect_epoch(ring_, generation_);
+  shared_.fabric.expect_run(*run_);
   world.tell("ring {} starts epoch {} nonce {:#x}", plan_.spec.id, run_->epoch, run_->nonce);
   const Time patience = plan_.spec.patience_ms * kMillisecond;
   const Time spread = std::max(kStartSpread, plan_.lateness) * shared_.scenario.ack_timeout;
@@ -180,17 +181,22 @@ void Job::kill_member(std::uint16_t rank) {
   }
 }
 
-void Job::notice_incarnation(std::uint32_t nonce) {
+void Job::notice_incarnation(std::uint16_t node, std::uint32_t nonce) {
   if (plan_.is_made && nonce != 0 && run_ != nullptr && nonce != run_->nonce) {
     throw Violation("I11", fmt::format("ring {} was made for the run {:#x}, and {:#x} began",
                                        plan_.spec.id, run_->nonce, nonce));
   }
-  if (run_ != nullptr && nonce != run_->nonce && has_begun_) {
+  if (run_ == nullptr) {
+    return;
+  }
+  const std::uint64_t own = std::uint64_t{1} << node;
+  if (nonce == run_->nonce) {
+    has_begun_ |= own;
+  } else if ((has_begun_ & own) != 0) {
     shared_.coverage.add(Happening::dead_runs_begun, nonce == 0 ? 0 : 1);
-    has_begun_ = false;
+    has_begun_ &= ~own;
     excuse();
   }
-  has_begun_ = has_begun_ || (run_ != nullptr && nonce == run_->nonce);
 }
 
 void Job::note_calls(CallEvent event) const {

@@ -63,8 +63,8 @@ class Job {
   /// Kills a rank's process. The job is started again at once or later.
   void kill_member(std::uint16_t rank);
 
-  /// The switch's ring has this incarnation. If it is not this run's, the run may fail.
-  void notice_incarnation(std::uint32_t nonce);
+  /// A switch's ring has this incarnation. If it is not this run's any more, the run may fail.
+  void notice_incarnation(std::uint16_t node, std::uint32_t nonce);
 
   /// Checks whether members have failed or finished.
   void review();
@@ -110,8 +110,8 @@ class Job {
   std::uint32_t next_epoch_;
   std::uint32_t jobs_done_ = 0;
   Time ended_at_ = 0;
-  bool is_excused_ = false; // an operator or a dead host has ended the run
-  bool has_begun_ = false;  // the incarnation of this run
+  bool is_excused_ = false;     // an operator or a dead host has ended the run
+  std::uint64_t has_begun_ = 0; // the incarnation of this run: a set of switches
   std::string last_failure_;
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "call_memory.hpp"
-#include "expected_results.hpp"
 #include "fabric.hpp"
 #include "host/collective/switch_reducer.hpp"
+#include "job_run.hpp"
 #include "network/timed_device.hpp"
 #include "scenario.hpp"
 #include "world.hpp"
@@ -16,27 +16,6 @@
 #include <vector>
 
 namespace weir::fabric {
-
-/// What a member and its neighbours know before it starts.
-struct Seat {
-  std::uint32_t outgoing_qp = 0;
-  std::uint32_t incoming_qp = 0;
-  std::uint32_t outgoing_psn = 0;
-  std::uint32_t incoming_psn = 0;
-  std::uint32_t inbox_key = 0;
-  std::uint64_t inbox_base = 0; // any number: each host has its own address space
-};
-
-/// One run of a ring's job, shared by its members.
-struct JobRun {
-  const RingPlan& plan;
-  std::uint16_t ring = 0; // index
-  std::uint32_t generation = 0;
-  std::uint32_t epoch = 0;
-  std::uint32_t nonce = 0;
-  ExpectedResults expected;
-  std::vector<Seat> seats = {}; // by rank
-};
 
 /// One rank's process: a device with a queue pair to its successor and one from its predecessor, an
 /// inbox, and the host library's reducer. It queues calls. Checks every result that arrives, and

@@ -31,17 +31,20 @@ struct Packet : network::Packet {
     place = Place::on_link;
     origin = {};
     is_damaged = false;
+    visited = 0;
   }
 
   void become_twin_of(const Packet& other) {
     network::Packet::become_twin_of(other);
     origin = other.origin;
     is_damaged = other.is_damaged;
+    visited = other.visited;
   }
 
   Place place = Place::free;
   Origin origin;
   bool is_damaged = false;
+  std::uint16_t visited = 0; // a set of switches
   std::uint64_t arrival = 0; // how many of its stream or connection came to the switch before it
   std::array<std::uint8_t, kMaxFrameBytes> original{}; // as it came to the switch
 };

@@ -13,8 +13,10 @@
 
 namespace weir::fabric {
 
-RingWatch::RingWatch(const Scenario& scenario, std::uint16_t ring, Coverage& coverage)
-    : ring_(ring), is_copied_(scenario.rogue_acts != 0), depth_(scenario.rings[ring].spec.depth()),
+RingWatch::RingWatch(const Scenario& scenario, std::uint16_t ring, std::uint16_t node,
+                     Coverage& coverage)
+    : ring_(ring), part_(scenario.rings[ring].tree.parts[node]),
+      is_copied_(scenario.rogue_acts != 0), depth_(scenario.rings[ring].spec.depth()),
       coverage_(coverage), connections_(scenario.rings[ring].hosts.size()) {}
 
 void RingWatch::begin(std::uint32_t generation) {
@@ -59,9 +61,9 @@ void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) 
   }
   before_ = counts(engine);
   const conn::Incarnations& incarnations = engine.worker().incarnations();
-  newest_ = incarnations.has(ring_)
-                ? incarnations.status_of(ring_, packet.origin.rank).newest_message
-                : 0;
+  const auto world = static_cast<std::uint16_t>(connections_.size());
+  const auto sender = part_.sender_for(packet.origin.rank, world);
+  newest_ = incarnations.has(ring_) ? incarnations.status_of(ring_, *sender).newest_message : 0;
   reading_ = read(packet);
 }
 

@@ -17,7 +17,7 @@ namespace weir::fabric {
 /// met, from counters and from what is known about the job.
 class RingWatch {
  public:
-  RingWatch(const Scenario& scenario, std::uint16_t ring, Coverage& coverage);
+  RingWatch(const Scenario& scenario, std::uint16_t ring, std::uint16_t node, Coverage& coverage);
 
   void begin(std::uint32_t generation);
   void expect(std::uint16_t rank, std::uint32_t first_psn);
@@ -68,6 +68,7 @@ class RingWatch {
   void tell_other(const Counts& now) const;
 
   std::uint16_t ring_;
+  const RingTree::Part& part_;
   bool is_copied_;      // strangers send copies of its packets, as they came or changed
   std::uint32_t depth_; // 2N
   Coverage& coverage_;

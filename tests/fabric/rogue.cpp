@@ -231,7 +231,7 @@ bool Rogue::is_known(std::uint16_t ring) const {
 }
 
 bool Rogue::is_pinned(const Seen& seen) const {
-  return scenario_.rings[seen.ring].spec.members.front().port.has_value();
+  return scenario_.rings[seen.ring].is_pinned;
 }
 
 /// By another port, on the sender's own queue pair: what would make it another's if it came by the
@@ -475,7 +475,7 @@ void Rogue::fill_table(std::uint32_t queue_pairs) {
 /// The table has places for the plain ones and for twice each ring's members.
 void Rogue::bury_connections() {
   std::uint32_t places = scenario_.plain_entries;
-  for (const ring::RingSpec& ring : scenario_.specs()) {
+  for (const ring::RingSpec& ring : scenario_.specs(0)) {
     places += 2u * ring.world();
   }
   fill_table(2 * places); // some get lost

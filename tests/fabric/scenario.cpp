@@ -47,12 +47,22 @@ void add_place(Scenario& scenario, std::uint16_t node, Place::End end) {
   scenario.places.push_back({node, static_cast<std::uint16_t>(ports.size() - 1), end});
 }
 
-/// One switch with all hosts.
-void lay_out_star(Scenario& scenario) {
+/// Ports for all hosts, for a stranger on each switch, and for the links between switches.
+void add_places(Scenario& scenario) {
+  const Layout& layout = scenario.layout;
   for (std::uint16_t host = 0; host < scenario.hosts; ++host) {
-    add_place(scenario, 0, Place::End::host);
+    add_place(scenario, layout.homes[host], Place::End::host);
   }
-  add_place(scenario, 0, Place::End::stranger);
+  for (std::uint16_t node = 0; node < layout.nodes(); ++node) {
+    add_place(scenario, node, Place::End::stranger);
+  }
+  for (std::uint16_t node = 1; node < layout.nodes(); ++node) {
+    const auto lower = static_cast<std::uint16_t>(scenario.places.size());
+    add_place(scenario, node, Place::End::peer);
+    add_place(scenario, layout.above[node], Place::End::peer);
+    scenario.places[lower].peer = lower + 1u;
+    scenario.places[lower + 1u].peer = lower;
+  }
 }
 
 void draw_links(Scenario& scenario, Dice& dice) {
@@ -68,7 +78,8 @@ void draw_links(Scenario& scenario, Dice& dice) {
     scenario.to_switch.push_back(draw_link(dice, weather, like));
     scenario.from_switch.push_back(draw_link(dice, weather, like));
   }
-  scenario.round_trip = 4 * (kLongestDelay * scenario.unit + like.spread);
+  const unsigned links = 2u * (2u + scenario.layout.diameter());
+  scenario.round_trip = links * (kLongestDelay * scenario.unit + like.spread);
   // Sometimes too short, so that everything is repeated.
   const Time tenths = dice.pick<Time>({8, 13, 13, 20, 40});
   scenario.ack_timeout = scenario.round_trip * tenths / 10;
@@ -121,10 +132,11 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
   const std::uint64_t world =
       dice.chance(60 * kPercent) ? scenario.hosts : dice.between(2, scenario.hosts);
   ring.hosts = draw_hosts(dice, scenario.hosts, world);
-  const bool is_pinned = dice.chance(50 * kPercent);
+  ring.is_pinned = dice.chance(50 * kPercent);
+  ring.tree = scenario.has_several_switches() ? RingTree::draw(dice, scenario.layout, ring.hosts)
+                                              : RingTree::star(static_cast<std::uint16_t>(world));
   for (const std::uint16_t host : ring.hosts) {
-    ring.spec.members.push_back(
-        {ip_of_host(host, scenario.is_ipv6), is_pinned ? std::optional(host) : std::nullopt});
+    ring.spec.members.push_back({ip_of_host(host, scenario.is_ipv6), std::nullopt});
   }
   const auto flight = static_cast<std::uint32_t>(ring.spec.window * packets);
   ring.packets_in_flight = std::max(4u, flight * dice.pick({1u, 1u, 2u, 3u}));
@@ -275,28 +287,92 @@ wire::MacAddress mac_of_host(std::uint16_t host) {
   return {{0x02, 0x50, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
 }
 
-std::vector<ring::RingSpec> Scenario::specs() const {
-  std::vector<ring::RingSpec> specs;
-  for (const RingPlan& ring : rings) {
-    specs.push_back(ring.spec);
+namespace {
+
+/// Of nobody: in the place of a ring that a switch has no part in.
+ring::RingSpec nobodys_ring(std::uint16_t ring) {
+  ring::RingSpec spec;
+  spec.id = 850u + ring;
+  spec.window = 1;
+  spec.mtu = kMtu;
+  spec.max_message_bytes = kMtu;
+  for (std::uint8_t member = 1; member <= 2; ++member) {
+    const std::array<std::uint8_t, 4> address{10, 97, static_cast<std::uint8_t>(ring), member};
+    spec.members.push_back({wire::IpAddress::from_v4(address.data()), std::nullopt});
   }
-  specs.push_back(script_ring());
+  return spec;
+}
+
+} // namespace
+
+/// A ring of one switch gives its members ports.
+ring::RingSpec Scenario::spec(std::uint16_t ring, std::uint16_t node) const {
+  const RingPlan& plan = rings[ring];
+  const RingTree::Part& part = plan.tree.parts[node];
+  if (!part.exists()) {
+    return nobodys_ring(ring);
+  }
+  const auto port_of_rank = [&](std::uint16_t rank) {
+    return plan.is_pinned ? std::optional(places[plan.hosts[rank]].port) : std::nullopt;
+  };
+  ring::RingSpec spec = plan.spec;
+  if (!plan.tree.has_several_switches()) {
+    for (std::uint16_t rank = 0; rank < spec.world(); ++rank) {
+      spec.members[rank].port = port_of_rank(rank);
+    }
+    return spec;
+  }
+  for (const RingTree::Child& child : part.children) {
+    spec.children.push_back(
+        {.ranks = child.ranks,
+         .port = child.node ? places[place_between(node, *child.node)].port
+                            : port_of_rank(child.ranks.first),
+         .kind = child.node ? ring::ChildKind::switch_below : ring::ChildKind::rank,
+         .name = child.node ? fmt::format("switch {}", *child.node) : ""});
+  }
+  if (part.parent) {
+    spec.parent = {.port = places[place_between(node, *part.parent)].port,
+                   .name = fmt::format("switch {}", *part.parent)};
+  }
+  return spec;
+}
+
+/// The script's ring is on switch 0 alone.
+std::vector<ring::RingSpec> Scenario::specs(std::uint16_t node) const {
+  std::vector<ring::RingSpec> specs;
+  for (std::uint16_t ring = 0; ring < rings.size(); ++ring) {
+    specs.push_back(spec(ring, node));
+  }
+  if (node == 0) {
+    specs.push_back(script_ring());
+  }
   return specs;
 }
 
-std::vector<ring::RingSpec> Scenario::specs_without(std::uint16_t ring) const {
+std::vector<ring::RingSpec> Scenario::specs_without(std::uint16_t ring, std::uint16_t node) const {
   constexpr std::uint32_t nobodys = 800;
-  std::vector<ring::RingSpec> others = specs();
+  std::vector<ring::RingSpec> others = specs(node);
   others[ring].id = nobodys;
   return others;
 }
 
-Scenario draw_scenario(Dice& dice) {
+std::uint16_t Scenario::place_between(std::uint16_t node, std::uint16_t other) const {
+  return *std::ranges::find_if(places_of[node], [&](std::uint16_t place) {
+    return places[place].end == Place::End::peer && places[places[place].peer].node == other;
+  });
+}
+
+Scenario draw_scenario(Dice& dice, Topology topology) {
   Scenario scenario;
-  const bool is_large = dice.chance(4 * kPercent);
-  scenario.hosts = static_cast<std::uint16_t>(is_large ? 8 : dice.between(2, 5));
+  if (topology == Topology::tree) {
+    scenario.layout = Layout::draw(dice);
+  } else {
+    const bool is_large = dice.chance(4 * kPercent);
+    scenario.layout = Layout::star(static_cast<std::uint16_t>(is_large ? 8 : dice.between(2, 5)));
+  }
+  scenario.hosts = static_cast<std::uint16_t>(scenario.layout.homes.size());
   scenario.is_ipv6 = dice.chance(20 * kPercent);
-  lay_out_star(scenario);
+  add_places(scenario);
   draw_links(scenario, dice);
   draw_rings(scenario, dice);
   draw_faults(scenario, dice);

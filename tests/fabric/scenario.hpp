@@ -7,6 +7,7 @@
 #include "network/dice.hpp"
 #include "network/link.hpp"
 #include "ring/ring_spec.hpp"
+#include "ring_tree.hpp"
 #include "weir/ina.hpp"
 
 #include <array>
@@ -37,7 +38,11 @@ inline constexpr std::uint64_t kEndlessPatience = 600'000; // ms: longer than a 
   X(ring_reset, "an operator resets a ring")                                                       \
   X(ring_withdrawn, "an operator withdraws a ring")                                                \
   X(ring_drained, "an operator drains a ring")                                                     \
-  X(ring_forgotten, "another switch in its place, which does not know a ring")
+  X(ring_forgotten, "another switch in its place, which does not know a ring")                     \
+  X(ring_away, "an operator withdraws a ring and adds it again later")                             \
+  X(ring_pauses, "an operator drains a ring; later it is withdrawn and added again")               \
+  X(uplink_down, "a link between switches is down, both ways")                                     \
+  X(uplink_deaf, "no acknowledgement passes between two switches")
 
 #define WEIR_FABRIC_ENUMERATOR(name, text) name,
 enum class FaultKind : std::uint8_t { WEIR_FABRIC_FAULTS(WEIR_FABRIC_ENUMERATOR) count };
@@ -46,13 +51,15 @@ inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::c
 
 std::string_view name_of(FaultKind kind);
 
+inline constexpr std::uint16_t kEverySwitch = 0xffff;
+
 struct Fault {
   FaultKind kind{};
   Time begins = 0;
   Time ends = 0;
   std::uint16_t place = 0; // host, or ring for straggler and ring_reset
   std::uint16_t rank = 0;  // straggler
-  std::uint16_t node = 0;  // switch
+  std::uint16_t node = 0;  // switch, or kEverySwitch
 };
 
 enum class RingRole : std::uint8_t {
@@ -81,6 +88,8 @@ struct Dispute {
 struct RingPlan {
   ring::RingSpec spec;
   std::vector<std::uint16_t> hosts; // by rank
+  RingTree tree;
+  bool is_pinned = false; // ranks tied to ports
   RingRole role = RingRole::sound;
   Ppm near_wrap = 0; // chance of first PSNs a few packets before 2^24
   Ppm reuse = 0;     // chance that a restarted job takes its old queue pair numbers
@@ -110,17 +119,28 @@ struct RingPlan {
 
 /// A port of a switch, and what it leads to. Links are named by their places.
 struct Place {
-  enum class End : std::uint8_t { host, stranger };
+  enum class End : std::uint8_t { host, stranger, peer };
 
   std::uint16_t node = 0; // the switch
   std::uint16_t port = 0; //
   End end = End::host;
+  std::uint16_t peer = 0; // the link's place at the other switch
+};
+
+/// What a run with several switches is for.
+enum class Quest : std::uint8_t {
+  anything,
+  lossy_uplinks, // only links between switches lose, and no rank may repeat anything
+  no_loss,       // links between switches carry no packet twice
 };
 
 /// Everything that the seed decides before the run starts.
 struct Scenario {
   std::uint16_t hosts = 2;
-  std::vector<Place> places; // those of the hosts first: host h is at place h; then a stranger's
+  Layout layout;
+  Quest quest = Quest::anything;
+  std::vector<Place>
+      places; // those of the hosts first: host h is at place h; then strangers', peers'
   std::vector<std::vector<std::uint16_t>> places_of; // by switch and port
   bool is_ipv6 = false;
   std::vector<RingPlan> rings;
@@ -139,11 +159,19 @@ struct Scenario {
   /// The place of the strangers.
   std::uint16_t stranger_place() const { return hosts; }
 
-  /// Rings of the jobs, and the script's ring.
-  std::vector<ring::RingSpec> specs() const;
+  bool has_several_switches() const { return places_of.size() > 1; }
+
+  /// Rings of the jobs, and the script's ring, as the switch has them. Where it has no part in one,
+  /// a ring of nobody is in its place.
+  std::vector<ring::RingSpec> specs(std::uint16_t node) const;
+  /// One of them.
+  ring::RingSpec spec(std::uint16_t ring, std::uint16_t node) const;
   /// The same, but one ring has another number that no job uses: its neighbours are known, the ring
   /// is not.
-  std::vector<ring::RingSpec> specs_without(std::uint16_t ring) const;
+  std::vector<ring::RingSpec> specs_without(std::uint16_t ring, std::uint16_t node) const;
+
+  /// The place of the link from one switch to another, at the first.
+  std::uint16_t place_between(std::uint16_t node, std::uint16_t other) const;
 };
 
 /// The id of the script's ring, and its configuration.
@@ -153,7 +181,10 @@ ring::RingSpec script_ring();
 wire::IpAddress ip_of_host(std::uint16_t host, bool is_ipv6);
 wire::MacAddress mac_of_host(std::uint16_t host);
 
-Scenario draw_scenario(Dice& dice);
+/// With one switch, or with several.
+enum class Topology : std::uint8_t { star, tree };
+
+Scenario draw_scenario(Dice& dice, Topology topology);
 
 /// For the text of a failure.
 std::string describe(const Scenario& scenario);

@@ -34,8 +34,8 @@ std::optional<std::uint32_t> queue_pair_of(const Packet& packet) {
 
 } // namespace
 
-Simulation::Simulation(std::uint64_t seed, Tracing tracing, Coverage& coverage)
-    : world_(seed, tracing), coverage_(coverage), scenario_(draw_scenario(world_.dice)),
+Simulation::Simulation(std::uint64_t seed, Topology topology, Tracing tracing, Coverage& coverage)
+    : world_(seed, tracing), coverage_(coverage), scenario_(draw_scenario(world_.dice, topology)),
       fabric_(world_, scenario_, seed, coverage), rogue_(world_, fabric_, scenario_, coverage),
       hosts_(scenario_.hosts) {}
 
@@ -167,8 +167,11 @@ void Simulation::at_switch(const Event& event) {
     rogue_.notice(packet, event.place);
   }
   fabric_.accept(event.place, packet);
+  const std::uint16_t node = scenario_.places[event.place].node;
   for (std::uint16_t ring = 0; ring < jobs_.size(); ++ring) {
-    jobs_[ring]->notice_incarnation(fabric_.node(0).nonce_of(ring));
+    if (scenario_.rings[ring].tree.parts[node].exists()) {
+      jobs_[ring]->notice_incarnation(node, fabric_.node(node).nonce_of(ring));
+    }
   }
 }
 
@@ -225,12 +228,14 @@ void Simulation::begin_fault(const Fault& fault) {
   world_.tell("fault: {} ({})", name_of(fault.kind), fault.place);
   switch (fault.kind) {
   case FaultKind::link_down:
-    fabric_.to_switch(fault.place).set_down();
-    fabric_.from_switch(fault.place).set_down();
+  case FaultKind::uplink_down:
+    fabric_.inward(fault.place).set_down();
+    fabric_.outward(fault.place).set_down();
     break;
   case FaultKind::answers_lost:
-    fabric_.to_switch(fault.place).swallow_answers();
-    fabric_.from_switch(fault.place).swallow_answers();
+  case FaultKind::uplink_deaf:
+    fabric_.inward(fault.place).swallow_answers();
+    fabric_.outward(fault.place).swallow_answers();
     break;
   case FaultKind::host_frozen:
     hosts_[fault.place].frozen_until = std::max(hosts_[fault.place].frozen_until, fault.ends);
@@ -257,6 +262,13 @@ void Simulation::begin_fault(const Fault& fault) {
     break;
   case FaultKind::ring_reset:
     reset_ring(fault);
+    break;
+  case FaultKind::ring_away:
+    fabric_.node(fault.node).withdraw_ring(fault.place);
+    jobs_[fault.place]->excuse();
+    break;
+  case FaultKind::ring_pauses:
+    fabric_.node(fault.node).drain_ring(fault.place);
     break;
   case FaultKind::ring_withdrawn:
     fabric_.node(fault.node).withdraw_ring(fault.place);
@@ -291,15 +303,24 @@ void Simulation::reset_ring(const Fault& fault) {
 void Simulation::end_fault(const Fault& fault) {
   switch (fault.kind) {
   case FaultKind::link_down:
-    fabric_.to_switch(fault.place).set_up();
-    fabric_.from_switch(fault.place).set_up();
+  case FaultKind::uplink_down:
+    fabric_.inward(fault.place).set_up();
+    fabric_.outward(fault.place).set_up();
     break;
   case FaultKind::answers_lost:
-    fabric_.to_switch(fault.place).pass_answers();
-    fabric_.from_switch(fault.place).pass_answers();
+  case FaultKind::uplink_deaf:
+    fabric_.inward(fault.place).pass_answers();
+    fabric_.outward(fault.place).pass_answers();
     break;
   case FaultKind::host_dies:
     hosts_[fault.place].is_alive = true;
+    break;
+  case FaultKind::ring_pauses:
+    fabric_.node(fault.node).withdraw_ring(fault.place);
+    [[fallthrough]];
+  case FaultKind::ring_away:
+    fabric_.node(fault.node).add_ring(fault.place);
+    jobs_[fault.place]->excuse();
     break;
   default:
     break;

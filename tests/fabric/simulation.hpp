@@ -29,7 +29,7 @@ struct Outcome {
 /// must finish has finished.
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, Tracing tracing, Coverage& coverage);
+  Simulation(std::uint64_t seed, Topology topology, Tracing tracing, Coverage& coverage);
 
   Outcome run();
 

@@ -140,8 +140,6 @@ T fold_two(T total, T value, Operation operation) {
   }
 }
 
-using Tensors = std::vector<std::vector<std::uint8_t>>; // by rank
-
 template <typename Format>
 std::vector<std::uint8_t> fold_as(const Format& format, Operation operation,
                                   const Tensors& tensors) {
@@ -163,7 +161,27 @@ std::vector<std::uint8_t> fold_as(const Format& format, Operation operation,
   return result;
 }
 
-std::vector<std::uint8_t> fold_all(DataType type, Operation operation, const Tensors& tensors) {
+} // namespace
+
+void fill(std::span<std::uint8_t> data, DataType type, const DataKey& key) {
+  const std::uint64_t base = hash_of(key);
+  for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t random = mix(base + at);
+    std::memcpy(data.data() + at, &random, std::min(sizeof random, data.size() - at));
+  }
+  switch (type) {
+  case DataType::f32:
+    return temper_all(data, {32, 23}, base);
+  case DataType::f64:
+    return temper_all(data, {64, 52}, base);
+  case DataType::bf16:
+    return temper_all(data, {16, 7}, base);
+  default:
+    return;
+  }
+}
+
+std::vector<std::uint8_t> fold(DataType type, Operation operation, const Tensors& tensors) {
   switch (type) {
   case DataType::f32:
     return fold_as(Plain<float>(), operation, tensors);
@@ -195,35 +213,6 @@ std::vector<std::uint8_t> fold_all(DataType type, Operation operation, const Ten
     return fold_as(Narrow<std::uint8_t>{kE5m2}, operation, tensors);
   }
   return {};
-}
-
-} // namespace
-
-void fill(std::span<std::uint8_t> data, DataType type, const DataKey& key) {
-  const std::uint64_t base = hash_of(key);
-  for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
-    const std::uint64_t random = mix(base + at);
-    std::memcpy(data.data() + at, &random, std::min(sizeof random, data.size() - at));
-  }
-  switch (type) {
-  case DataType::f32:
-    return temper_all(data, {32, 23}, base);
-  case DataType::f64:
-    return temper_all(data, {64, 52}, base);
-  case DataType::bf16:
-    return temper_all(data, {16, 7}, base);
-  default:
-    return;
-  }
-}
-
-std::vector<std::uint8_t> fold(std::size_t bytes, DataType type, Operation operation, DataKey key,
-                               std::uint16_t world) {
-  Tensors tensors(world, std::vector<std::uint8_t>(bytes));
-  for (key.rank = 0; key.rank < world; ++key.rank) {
-    fill(tensors[key.rank], type, key);
-  }
-  return fold_all(type, operation, tensors);
 }
 
 } // namespace weir::fabric

@@ -22,9 +22,10 @@ struct DataKey {
 /// bf16 from 2^-12 to 2^12, sometimes a zero, an infinity, a NaN or a subnormal. Whole elements.
 void fill(std::span<std::uint8_t> data, DataType type, const DataKey& key);
 
-/// docs/protocol.md §2, "Arithmetic": a plain loop over the ranks and the elements, one at a time.
-/// Shares no code with lib/core/op.
-std::vector<std::uint8_t> fold(std::size_t bytes, DataType type, Operation operation, DataKey key,
-                               std::uint16_t world);
+using Tensors = std::vector<std::vector<std::uint8_t>>; // of equal length
+
+/// docs/protocol.md §2, "Arithmetic": a plain loop over the tensors and the elements, one at a
+/// time. Shares no code with lib/core/op.
+std::vector<std::uint8_t> fold(DataType type, Operation operation, const Tensors& tensors);
 
 } // namespace weir::fabric
