@@ -139,7 +139,7 @@ def main() -> int:
             try_diff(diff, options.build)
         except Mistake as mistake:
             failed += 1
-            print(f"{PAGE}: {diff.heading}: {mistake}")
+            print(f"{PAGE}: {diff.heading}: {mistake}", flush=True)
     print(f"worked-diffs: {len(diffs) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not diffs else 0
 
