@@ -3,11 +3,12 @@
 """What weir-replay must send for each capture, computed without Weir's own code.
 
 switch_model.py is a second implementation of docs/protocol.md. cases.py and jobs.py have the input: captures,
-changed captures, and jobs written frame by frame. ICRCs are compared with scapy's.
+changed captures, and jobs written frame by frame. tree_jobs.py has that of each switch of a tree; of what such a switch
+must send only a digest is kept, in expected/trees.txt. ICRCs are compared with scapy's.
 
     expect.py --write                         write rings/*.yaml and expected/*.txt
-    expect.py --check                         those files are equal to the model's output, the model agrees with the tables
-                                              of jobs.py, and results have scapy's ICRC
+    expect.py --check                         those files are equal to the model's output, the model agrees with the
+                                              tables of jobs.py, and results have scapy's ICRC
     expect.py --check-captures                every ICRC in the captures is the one scapy computes
     expect.py --trace CASE                    the outcome for every input frame
     expect.py --input CASE FILE.pcap          the case's frames as a capture, for weir-replay
@@ -31,11 +32,16 @@ from recovery_model import ACKNOWLEDGE, GRANULARITY_NS, syndrome_of
 from roce import (HELLO, INA_LEN, RC_DATA, Roce, describe, hex_rows, parse_roce, pcap_bytes, read_pcap, read_stamped,
                   scapy_icrc, serial, stamped_pcap_bytes, without_trailer)
 from switch_model import OWN_KINDS, Sent, Switch, result_of
+from tree_jobs import TREE_CASES, TreeCase, tree_yaml
+
+AnyCase = Case | TreeCase
+ALL: dict[str, AnyCase] = {**CASES, **TREE_CASES}
+TREES = HERE / "expected" / "trees.txt"
 
 # -- the model's run
 
 
-def run(case: Case) -> tuple[list[bytes], Switch]:
+def run(case: AnyCase) -> tuple[list[bytes], Switch]:
     """The model sees no trailers: a result is that of the packets alone. What is forwarded leaves as it came (I2)."""
     stamped = case.frames()
     switch = Switch(case)
@@ -47,7 +53,7 @@ def run(case: Case) -> tuple[list[bytes], Switch]:
     return frames, switch
 
 
-def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
+def counters(case: AnyCase, frames: list[bytes], switch: Switch) -> dict[str, int]:
     """Counts each received frame once (I6) and each sent frame once; asserts both sums."""
     fates, kinds = Counter(switch.fate.values()), Counter(s.kind for s in switch.sent)
     released = sum(slot.released for slot in switch.slots.values())
@@ -70,7 +76,7 @@ def counters(case: Case, frames: list[bytes], switch: Switch) -> dict[str, int]:
     }
     result |= {f"foreign.{name}": count for name, count in sorted(switch.foreign.items())}
     assert len(switch.fate) == len(frames) == sum(fates.values())
-    return result if case.job else result | reached(case, frames, switch)
+    return result | reached(case, frames, switch) if isinstance(case, Case) and not case.job else result
 
 
 def kinds_of(switch: Switch) -> tuple[str, ...]:
@@ -128,7 +134,7 @@ def line_of(index: int, sent: Sent) -> str:
     return f"{index} {cause} {sent.kind} p{sent.port} {place} {len(sent.frame)} {digest(sent.frame)}"
 
 
-def expectation(case: Case) -> tuple[str, Switch]:
+def expectation(case: AnyCase) -> tuple[str, Switch]:
     frames, switch = run(case)
     counts = counters(case, frames, switch)
     all_met = case.window == 32 and not case.job
@@ -152,11 +158,33 @@ def files_of(case: Case) -> Iterator[tuple[Path, str, Switch]]:
     yield HERE / "expected" / f"{case.name}.txt", text, switch
 
 
+def files_for(name: str, directory: Path) -> tuple[Path, Path]:
+    """The configuration of a case and what is expected of it; made there if they are not kept."""
+    case = ALL[name]
+    if isinstance(case, Case):
+        return HERE / "rings" / f"{name}.yaml", HERE / "expected" / f"{name}.txt"
+    config, expected = directory / f"{name}.yaml", directory / f"{name}.txt"
+    config.write_text(tree_yaml(case))
+    expected.write_text(expectation(case)[0])
+    return config, expected
+
+
+def tree_line(case: TreeCase, text: str, switch: Switch) -> str:
+    kept = hashlib.sha256((tree_yaml(case) + text).encode())
+    return f"{case.name} {len(case.frames())} {len(switch.sent)} {kept.hexdigest()}"
+
+
+TREES_HEAD = """# The switches of tree_jobs.py: frames that come, frames that leave, SHA-256 of configuration and expectation.
+# Written by tests/replay/expect.py --write.
+"""
+
+
 def write() -> int:
     for case in CASES.values():
         for path, text, _ in files_of(case):
             path.write_text(text)
             print(f"{path.relative_to(HERE)}: {len(text)} bytes")
+    TREES.write_text(TREES_HEAD + "".join(f"{tree_line(case, *expectation(case))}\n" for case in TREE_CASES.values()))
     return 0
 
 
@@ -170,23 +198,36 @@ def check() -> int:
                 print(f"{path}: not what the model says; look at the difference, then expect.py --write")
                 bad += 1
         assert switch is not None
-        bad += wrong_fates(case, switch) + said_too_much(case, switch)
-        seen: set[tuple[str, int]] = set()
-        checked = 0
-        results = (s for s in switch.sent if s.kind in ("result", "cached-result", *OWN_KINDS))
-        for number, sent in enumerate(results):
-            header = sent.kind, sent.frame[42]
-            if number % 50 == 0 or header not in seen:
-                seen.add(header)
-                checked += 1
-                if scapy_icrc(sent.frame) != sent.frame[-4:]:
-                    print(f"{case.name}: scapy has another ICRC for {line_of(number, sent)}")
-                    bad += 1
-        print(f"{case.name}: {len(switch.sent)} frames expected; scapy confirms {checked} ICRCs that the switch writes")
+        bad += wrong_fates(case, switch) + wrong_frames(case, switch)
+    kept = TREES.read_text().splitlines()
+    for tree in TREE_CASES.values():
+        text, switch = expectation(tree)
+        if tree_line(tree, text, switch) not in kept:
+            print(f"{TREES}: {tree.name} is not what the model says; expect.py --write")
+            bad += 1
+        bad += wrong_frames(tree, switch)
     return bool(bad)
 
 
-def said_too_much(case: Case, switch: Switch) -> int:
+def wrong_frames(case: AnyCase, switch: Switch) -> int:
+    """Those that say too much, and those whose ICRC is not scapy's."""
+    bad = said_too_much(case, switch)
+    seen: set[tuple[str, int]] = set()
+    checked = 0
+    results = (s for s in switch.sent if s.kind not in ("forward", "flood"))
+    for number, sent in enumerate(results):
+        header = sent.kind, sent.frame[42]
+        if number % 50 == 0 or header not in seen:
+            seen.add(header)
+            checked += 1
+            if scapy_icrc(sent.frame) != sent.frame[-4:]:
+                print(f"{case.name}: scapy has another ICRC for {line_of(number, sent)}")
+                bad += 1
+    print(f"{case.name}: {len(switch.sent)} frames expected; scapy confirms {checked} ICRCs that the switch writes")
+    return bad
+
+
+def said_too_much(case: AnyCase, switch: Switch) -> int:
     """I9, without the model's state: a receiver acknowledged it before the switch did, or the hello begins there."""
     stamped = case.frames()
     roces = [parse_roce(frame) for _, frame in stamped]
@@ -266,7 +307,7 @@ def check_captures() -> int:
 
 def verify(out: Path, expected: Path) -> int:
     lines = [line for line in expected.read_text().splitlines() if line and not line.startswith(("#", "counter "))]
-    case = CASES.get(lines[0].removeprefix("case ")) if lines else None
+    case = ALL.get(lines[0].removeprefix("case ")) if lines else None
     if case is None:
         sys.exit(f"{expected}: its first line that is no comment should name a case: case {' | '.join(CASES)}")
     wanted, stamped = lines[1:], read_stamped(out)
@@ -291,7 +332,7 @@ def verify(out: Path, expected: Path) -> int:
     return 0
 
 
-def explain(case: Case, number: int, line: str, frame: bytes, got: list[bytes]) -> None:
+def explain(case: AnyCase, number: int, line: str, frame: bytes, got: list[bytes]) -> None:
     _, switch = run(case)
     want = switch.sent[number]
     print(f"frame {number} differs from: {line}")
@@ -313,9 +354,9 @@ def explain(case: Case, number: int, line: str, frame: bytes, got: list[bytes]) 
 
 
 def trace(name: str) -> int:
-    if name not in CASES:
-        sys.exit(f"no case {name}; there are {', '.join(CASES)}")
-    frames, switch = run(CASES[name])
+    if name not in ALL:
+        sys.exit(f"no case {name}; there are {', '.join(ALL)}")
+    frames, switch = run(ALL[name])
     for index, frame in enumerate(frames):
         out = [i for i, s in enumerate(switch.sent) if s.cause == index]
         print(f"{index} {switch.fate[index]}{f' -> out {out[0]}..{out[-1]}' if out else ''}: {describe(frame)}")
@@ -324,17 +365,17 @@ def trace(name: str) -> int:
 
 def write_pcap(name: str, path: Path) -> int:
     """The expected frames as a capture, for wireshark and for trying --verify."""
-    if name not in CASES:
-        sys.exit(f"no case {name}; there are {', '.join(CASES)}")
-    _, switch = run(CASES[name])
+    if name not in ALL:
+        sys.exit(f"no case {name}; there are {', '.join(ALL)}")
+    _, switch = run(ALL[name])
     path.write_bytes(pcap_bytes([sent.frame for sent in switch.sent]))
     return 0
 
 
 def write_input(name: str, path: Path) -> int:
-    if name not in CASES:
-        sys.exit(f"no case {name}; there are {', '.join(CASES)}")
-    path.write_bytes(stamped_pcap_bytes(CASES[name].frames()))
+    if name not in ALL:
+        sys.exit(f"no case {name}; there are {', '.join(ALL)}")
+    path.write_bytes(stamped_pcap_bytes(ALL[name].frames()))
     return 0
 
 

@@ -24,8 +24,7 @@ from typing import Any
 
 import expect
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 REPLAY = ROOT / os.environ.get("WEIR_REPLAY", Path(os.environ.get("WEIR_BUILD", "build")) / "app" / "weir-replay")
 
 
@@ -33,10 +32,10 @@ class Failed(Exception):
     """What differs from what was expected."""
 
 
-def replay(config: Path, frames: Path, out: Path) -> Any:
-    """Returns the statistics."""
+def replay(config: Path, frames: Path, out: Path, session: int = 1) -> Any:
+    """Returns the statistics. `session`: that of the first incarnation."""
     stats = out.with_suffix(".json")
-    command = [REPLAY, "--config", config, "--in", frames, "--out", out, "--stats", stats]
+    command = [REPLAY, "--config", config, "--in", frames, "--out", out, "--stats", stats, "--session", str(session)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         raise Failed(f"weir-replay ended with {done.returncode}: {done.stderr}")
@@ -60,7 +59,7 @@ def compare_counters(want: dict[str, int], stats: Any) -> None:
     """Compares the expected counters with the switch's. A drop reason that is not listed must have no count."""
     accounting, ring = stats["accounting"][0], stats["rings"][0]
     drops, wanted_drops = reasons_in(stats, "drops"), wanted_reasons(want, "drop.")
-    originated = sum(want[f"sent_{kind.replace('-', '_')}"] for kind in expect.OWN_KINDS)
+    originated = sum(want.get(f"sent_{kind.replace('-', '_')}", 0) for kind in (*expect.OWN_KINDS, "climb"))
     pairs = {
         "received": (want["received"], accounting["received"]),
         "forwarded": (want["forwarded"] + want["flooded"], accounting["forwarded"]),
@@ -83,17 +82,18 @@ def compare_counters(want: dict[str, int], stats: Any) -> None:
 
 
 def check(case: str, directory: Path) -> None:
-    expected, config = HERE / "expected" / f"{case}.txt", HERE / "rings" / f"{case}.yaml"
+    config, expected = expect.files_for(case, directory)
+    session = expect.ALL[case].first_session
     frames, first, second = (directory / f"{name}.pcap" for name in ("in", "first", "second"))
     expect.write_input(case, frames)
-    stats = replay(config, frames, first)
+    stats = replay(config, frames, first, session)
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         differs = expect.verify(first, expected)
     if differs:
         raise Failed(said.getvalue())
     compare_counters(counters_in(expected), stats)
-    again = replay(config, frames, second)
+    again = replay(config, frames, second, session)
     if first.read_bytes() != second.read_bytes() or stats != again:
         raise Failed("a second run gives other bytes or other counters")
 
@@ -115,8 +115,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the cases' names")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     options = parser.parse_args()
-    if unknown := [case for case in options.cases if case not in expect.CASES]:
-        parser.error(f"found case {unknown[0]!r}; allowed: {', '.join(expect.CASES)}")
+    if unknown := [case for case in options.cases if case not in expect.ALL]:
+        parser.error(f"found case {unknown[0]!r}; allowed: {', '.join(expect.ALL)}")
     if options.list:
         print("\n".join(expect.CASES))
         return 0

@@ -172,7 +172,18 @@ def switches_in(node: Node) -> Iterator[Node | None]:
         yield from [None] * below if isinstance(below, int) else [below]
 
 
+def links_of(ring: Ring) -> Iterator[tuple[str, str]]:
+    """Each switch with each that is below it."""
+    for place in places(ring):
+        yield from ((place.name, child.switch or f"h{child.lo}") for child in place.children)
+
+
 # -- hosts
+
+
+def first_psn(rank: int, run: int = 0) -> int:
+    """Of a rank's hello in a network's run, counted from 0. That of rank 0 soon wraps."""
+    return (0xFFFFF8 + 0x1000 * rank + 0x100000 * run) % (1 << 24)
 
 
 @dataclass
@@ -190,7 +201,7 @@ class Host:
     def __init__(self, network: "Network", rank: int, run: int) -> None:
         """`run`: which of the network's runs, counted from 0."""
         self.network, self.ring, self.rank, self.run = network, network.ring, rank, run
-        psn = self.psn_of(rank)
+        psn = first_psn(rank, run)
         self.successor, self.predecessor = (rank + 1) % self.ring.world, (rank - 1) % self.ring.world
         self.first_psn = psn
         self.una = self.next = psn
@@ -205,16 +216,13 @@ class Host:
         self.repeats = 0  # packets
         self.free_ns = 0  # when its link is
         # responder
-        self.expected = self.psn_of(self.predecessor)
+        self.expected = first_psn(self.predecessor, run)
         self.asked = False
         self.got: list[bytes] = []
         self.part = b""
         self.came: Ina | None = None
         self.sequence = 0
         self.missing_buffers = 0  # packets that find none
-
-    def psn_of(self, rank: int) -> int:
-        return (0xFFFFF8 + 0x1000 * rank + 0x100000 * self.run) % (1 << 24)
 
     def requester(self, rank: int) -> int:
         """A rank's queue pair to its successor."""
@@ -591,8 +599,9 @@ class Network:
         for rank in range(self.ring.world) if ranks is None else ranks:
             self.hosts[rank].say_hello()
 
-    def post(self, messages: list[Message]) -> None:
-        for host in self.hosts:
-            host.messages += messages
-        for host in self.hosts:
+    def post(self, messages: list[Message], ranks: Sequence[int] | None = None) -> None:
+        chosen = [self.hosts[rank] for rank in (range(self.ring.world) if ranks is None else ranks)]
+        for host in chosen:
+            host.messages = host.messages + messages
+        for host in chosen:
             host.post()
