@@ -126,19 +126,21 @@ def receiver_without_buffer(network: Network) -> None:
 
 
 def run_after_run(network: Network) -> None:
-    """A run whose last rank never comes, one that works, and one that takes its place"""
+    """A run whose last rank never comes, one that works until a rank is missing, and one that takes its place"""
     last = network.ring.world - 1
     network.say_hello(range(last))
     network.wait(30 * MS)
     network.start_run()
     begin(network)
     send(network, *SOME)
+    network.post(SOME, range(last))
+    network.wait(30 * MS)
     network.start_run()
     network.say_hello([0])
     network.wait(MS)
     network.say_hello(range(1, last + 1))
     network.run()
-    send(network, *SOME)
+    send(network, *SOME, *SOME)
 
 
 # -- jobs with forged frames

@@ -287,8 +287,12 @@ class Host:
             opcode = (SEND_ONLY_IMM if last else SEND_FIRST) if k == 0 else SEND_LAST_IMM if last else SEND_MIDDLE
             yield Outgoing(opcode, None if k else header, part)
 
+    @property
+    def is_alive(self) -> bool:
+        return self.network.hosts[self.rank] is self
+
     def pump(self) -> None:
-        if self.waits_for_buffer:
+        if self.waits_for_buffer or not self.is_alive:
             return
         while self.next != self.end:
             self.send(self.frame(self.next))
