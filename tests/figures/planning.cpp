@@ -81,6 +81,7 @@ void disjoint_trees(const Settings& settings, Results& results) {
 
 netsim::WeirSettings lossy(double share, Mending mending) {
   netsim::WeirSettings settings;
+  settings.host.choice = netsim::HostTraits::Choice::by_link;
   settings.loss = share;
   settings.mending = mending;
   return settings;

@@ -169,6 +169,35 @@ TEST(Weir, TreesMendTheirLosses) {
   }
 }
 
+/// A partial sum that is lost comes from the cache of the switch below, a total from the one above.
+TEST(Weir, LossesBetweenSwitchesMakeNoRankRepeat) {
+  const plan::Topology topology = racks(4, 4, 1, kFastLink);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    WeirSettings settings;
+    settings.loss = 1e-3;
+    settings.losses = Losses::of_data_between_switches;
+    settings.seed = seed;
+    settings.mending = Mending::from_cache;
+    const WeirResult result = reduce(topology, 1 << 20, settings);
+    EXPECT_GT(result.lost, 0U) << seed;
+    EXPECT_EQ(result.repeats, 0U) << seed;
+  }
+}
+
+/// Without loss an uplink carries one frame for each of one rank (and the last ones' answers).
+TEST(Weir, UplinksCarryAFrameForEachOfOneRank) {
+  const plan::Topology topology = racks(4, 4, 1, kFastLink);
+  WeirSettings settings;
+  settings.mending = Mending::from_cache;
+  settings.host.ack_request_every = 1 << 20; // an acknowledgement for each message alone
+  const WeirResult result = reduce(topology, 1 << 18, settings);
+  const std::uint64_t frames = result.frames / 16;
+  const std::uint64_t messages = ((1 << 18) - 1) / (16384 - 40) + 1;
+  for (plan::LinkId link = 0; link < topology.links().size(); ++link) {
+    EXPECT_EQ(result.links[link].packets, frames + messages) << link;
+  }
+}
+
 TEST(Weir, LossesInTreesNeedMending) {
   WeirSettings settings;
   settings.loss = 1e-3;
@@ -190,6 +219,70 @@ TEST(HostRing, TwoStepsOfTwoHosts) {
   // In the second step the frame waits for the acknowledgement of the first, which was sent before.
   EXPECT_EQ(result.duration,
             (2 * (kFrame - 40 + 1000) + 2 * (kFrame - 40 + 1000) + kAnswer) * kNanosecond);
+}
+
+/// The second message's answer does not wait behind the third, which the link has not taken yet.
+TEST(HostRing, AnswersOvertakeWhatTheLinkHasNotTaken) {
+  const plan::Topology star = plan::make_star(2, kLink);
+  WeirSettings settings;
+  settings.host.message_bytes = 1024;
+  const auto duration = [&](HostTraits::Choice choice) {
+    settings.host.choice = choice;
+    return run_host_ring(star, plan::every_node(star), 1 << 20, settings).duration;
+  };
+  settings.host.packets_in_flight = 8; // so that answers set the pace
+  EXPECT_LT(duration(HostTraits::Choice::by_link), duration(HostTraits::Choice::at_once));
+}
+
+/// Two hosts: half of 8 bytes each way, then the sums. The sums wait for the other half's frame.
+TEST(Halving, TwoStagesOfTwoHosts) {
+  const plan::Topology star = plan::make_star(2, kLink);
+  constexpr std::uint64_t kPiece = kFrame - 40;
+  EXPECT_EQ(run_halving_doubling(star, plan::every_node(star), 8, {}).duration,
+            (2 * (kPiece + 1000) + kAnswer + 2 * (kPiece + 1000)) * kNanosecond);
+}
+
+/// Of eight elements each host has half, a quarter, an eighth, and the same back; so it sends
+/// 14 elements in six frames, and as many answers.
+TEST(Halving, EachHostSendsTwiceWhatItDoesNotKeep) {
+  const plan::Topology star = plan::make_star(8, kLink);
+  const WeirResult result = run_halving_doubling(star, plan::every_node(star), 8 * 4, {});
+  EXPECT_EQ(result.frames, 8U * 6);
+  for (plan::LinkId link = 0; link < star.links().size(); link += 2) {
+    ASSERT_TRUE(star.is_node(star.link(link).from));
+    EXPECT_EQ(result.links[link].bytes, 14U * 4 + 6 * (kFrame - 44) + 6 * kAnswer) << link;
+  }
+}
+
+/// Neighbours exchange the large pieces: in racks of two, uplinks carry a quarter of the tensor and
+/// an eighth for each host, and the same back.
+TEST(Halving, NeighboursExchangeTheLargePieces) {
+  const plan::Topology topology = racks(2, 2, 1, kFastLink);
+  constexpr std::uint64_t kBytes = 1 << 20;
+  const WeirResult result = run_halving_doubling(topology, plan::every_node(topology), kBytes, {});
+  for (plan::LinkId link = 0; link < topology.links().size(); ++link) {
+    const plan::Link& ends = topology.link(link);
+    const bool is_hosts = topology.is_node(ends.from) || topology.is_node(ends.to);
+    const double data = is_hosts ? 2 * (0.5 + 0.25) * kBytes : 2.0 * 2 * 0.25 * kBytes;
+    EXPECT_NEAR(static_cast<double>(result.links[link].bytes), data * 1.1, data * 0.02) << link;
+  }
+}
+
+TEST(Halving, EndsWhateverIsLost) {
+  const plan::Topology star = plan::make_star(8, kFastLink);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    WeirSettings settings;
+    settings.loss = 1e-2;
+    settings.seed = seed;
+    const WeirResult result = run_halving_doubling(star, plan::every_node(star), 1 << 18, settings);
+    EXPECT_GT(result.lost, 0U);
+    EXPECT_GT(result.repeats, 0U);
+  }
+}
+
+TEST(Halving, WantsAPowerOfTwo) {
+  const plan::Topology star = plan::make_star(6, kLink);
+  EXPECT_THROW(run_halving_doubling(star, plan::every_node(star), 64, {}), SimulationError);
 }
 
 } // namespace

@@ -124,13 +124,18 @@ class SlotTable {
 /// A switch's place in a ring's tree.
 struct FoldPlace {
   enum class Level : std::uint8_t { root, below };
+  enum class Child : std::uint8_t { rank, fold_switch };
 
-  std::uint32_t children = 0;
+  std::vector<Child> children; // in ring order
   Level level = Level::root;
   std::uint32_t slots = 0; // 2N · packets of a message
 
+  std::uint32_t count() const { return static_cast<std::uint32_t>(children.size()); }
+
+  bool is_rank(std::uint32_t child) const { return children[child] == Child::rank; }
+
   std::uint32_t successor_of(std::uint32_t child) const {
-    return child + 1 == children ? 0 : child + 1;
+    return child + 1 == count() ? 0 : child + 1;
   }
 };
 

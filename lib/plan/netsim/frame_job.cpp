@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace weir::netsim {
 namespace {
@@ -34,6 +36,25 @@ plan::LinkId reverse_of(const plan::Topology& topology, plan::LinkId link) {
   return *found;
 }
 
+/// Adds `bytes` as messages of at most `most`.
+void add_cut(MessageList& messages, std::uint64_t bytes, std::uint32_t most) {
+  for (; bytes != 0; bytes -= std::min<std::uint64_t>(bytes, most)) {
+    messages.add(static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, most)));
+  }
+}
+
+/// The bytes that a rank is left with after so many halvings. In each the rank's next bit, from the
+/// lowest on, says which half it keeps.
+std::uint64_t kept_bytes(std::uint32_t rank, std::uint32_t halvings, std::uint64_t bytes) {
+  std::uint64_t begin = 0;
+  std::uint64_t end = bytes / kElement;
+  for (std::uint32_t bit = 0; bit < halvings; ++bit) {
+    const std::uint64_t middle = begin + (end - begin) / 2;
+    ((rank >> bit & 1) != 0 ? begin : end) = middle;
+  }
+  return (end - begin) * kElement;
+}
+
 } // namespace
 
 /// A ring's part of a switch, with its ports to children and parent.
@@ -43,7 +64,7 @@ class FrameJob::Hub : public FoldPorts {
       : job_(job), ring_(ring), part_(part) {
     const WeirSettings& settings = job.settings_;
     const FoldPlace place{
-        static_cast<std::uint32_t>(part.children.size()),
+        children_of(part),
         part.parent == plan::kNone ? FoldPlace::Level::root : FoldPlace::Level::below,
         2 * settings.host.window * ((settings.host.message_bytes - 1) / settings.host.mtu + 1)};
     const MessageList& messages = job.rings_[ring].messages.front();
@@ -52,6 +73,15 @@ class FrameJob::Hub : public FoldPorts {
     } else {
       fold_ = std::make_unique<MendingSwitch>(place, messages, *this, settings.mending_floor);
     }
+  }
+
+  std::vector<FoldPlace::Child> children_of(const plan::FabricSwitch& part) const {
+    std::vector<FoldPlace::Child> children;
+    for (const plan::FabricChild& child : part.children) {
+      children.push_back(job_.topology_.is_node(child.vertex) ? FoldPlace::Child::rank
+                                                              : FoldPlace::Child::fold_switch);
+    }
+    return children;
   }
 
   FoldSwitch& fold() { return *fold_; }
@@ -134,8 +164,7 @@ class FrameJob::Hub : public FoldPorts {
 };
 
 FrameJob::FrameJob(const plan::Topology& topology, const WeirSettings& settings, std::uint64_t seed)
-    : topology_(topology), settings_(settings),
-      network_(topology, settings.host.latency, settings.loss, seed) {}
+    : topology_(topology), settings_(settings), network_(topology, settings, seed) {}
 
 FrameJob::~FrameJob() = default;
 
@@ -159,38 +188,99 @@ void FrameJob::add_folded_ring(const plan::FabricRing& fabric, std::uint64_t byt
   set_ways(fabric, index);
 }
 
-/// In step s, rank r sends chunk r-s. A chunk is cut into messages.
-void FrameJob::add_host_ring(std::span<const plan::VertexId> order, std::uint64_t bytes) {
-  const auto index = static_cast<std::uint32_t>(rings_.size());
+/// Hosts whose switches only forward.
+FrameJob::Ring& FrameJob::add_hosts(std::span<const plan::VertexId> order) {
   Ring& ring = rings_.emplace_back();
   ring.world = static_cast<std::uint32_t>(order.size());
   ring.members.assign(order.begin(), order.end());
   ring.hub_at.assign(topology_.vertex_count(), kNobody);
+  return ring;
+}
+
+/// In step s, rank r sends chunk r-s. A chunk is cut into messages.
+void FrameJob::add_host_ring(std::span<const plan::VertexId> order, std::uint64_t bytes) {
+  const auto index = static_cast<std::uint32_t>(rings_.size());
+  Ring& ring = add_hosts(order);
   const std::uint64_t elements = bytes / kElement;
   std::vector<std::uint32_t> leads;
   for (std::uint32_t rank = 0; rank < ring.world; ++rank) {
     MessageList& messages = ring.messages.emplace_back(settings_.host.mtu);
     for (std::uint32_t step = 0; step < 2 * (ring.world - 1); ++step) {
       const std::uint64_t chunk = (rank + 2 * std::uint64_t{ring.world} - step) % ring.world;
-      std::uint64_t left =
-          ((chunk + 1) * elements / ring.world - chunk * elements / ring.world) * kElement;
-      for (; left != 0; left -= std::min<std::uint64_t>(left, settings_.host.message_bytes)) {
-        messages.add(static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(left, settings_.host.message_bytes)));
-      }
+      add_cut(messages,
+              ((chunk + 1) * elements / ring.world - chunk * elements / ring.world) * kElement,
+              settings_.host.message_bytes);
       if (step == 0) {
         leads.push_back(messages.count());
       }
     }
   }
   add_workers(ring, index);
+  for (std::uint32_t rank = 0; rank < ring.world; ++rank) {
+    worker_of(ring, rank).lead = leads[rank];
+  }
+  set_shortest_ways(ring);
+}
+
+void FrameJob::set_shortest_ways(const Ring& ring) {
   plan::Router router(topology_);
   for (std::uint32_t rank = 0; rank < ring.world; ++rank) {
     Worker& worker = worker_of(ring, rank);
-    worker.lead = leads[rank];
-    worker.way = router.route(order[rank], order[(rank + 1) % ring.world]);
+    const plan::VertexId own = ring.members[rank];
+    worker.way = router.route(own, ring.members[(rank + 1) % ring.world]);
     worker.uplink = worker.way.front();
-    worker.way_back = router.route(order[rank], order[(rank + ring.world - 1) % ring.world]);
+    worker.way_back = router.route(own, ring.members[(rank + ring.world - 1) % ring.world]);
+  }
+}
+
+/// A ring of two. Returns its first worker.
+std::uint32_t FrameJob::add_exchange(const Exchange& exchange) {
+  const auto index = static_cast<std::uint32_t>(rings_.size());
+  Ring& ring = add_hosts(exchange.hosts);
+  for (const std::uint64_t bytes : exchange.bytes) {
+    add_cut(ring.messages.emplace_back(settings_.host.mtu), bytes, settings_.host.message_bytes);
+  }
+  add_workers(ring, index);
+  for (std::uint32_t rank = 0; rank < ring.world; ++rank) {
+    Worker& worker = worker_of(ring, rank);
+    worker.lead = worker.to_send;
+  }
+  set_shortest_ways(ring);
+  return ring.first_worker;
+}
+
+/// A stage's partners differ in one bit of their ranks, from the lowest up: neighbours exchange
+/// halves of the tensor, and those who are far apart small pieces. Doubling goes the same way back.
+/// A stage begins when the one before has come.
+void FrameJob::add_halving_doubling(std::span<const plan::VertexId> order, std::uint64_t bytes) {
+  const auto world = static_cast<std::uint32_t>(order.size());
+  const auto halvings = static_cast<std::uint32_t>(std::countr_zero(world));
+  std::vector<std::uint32_t> before(world, kNobody); // each rank's worker in the last stage
+  for (std::uint32_t stage = 0; stage < 2 * halvings; ++stage) {
+    const std::uint32_t bit = stage < halvings ? stage : 2 * halvings - 1 - stage;
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      const std::uint32_t partner = rank ^ (1U << bit);
+      if (partner < rank) {
+        continue;
+      }
+      // Halving: what the partner keeps. Doubling: what was kept.
+      const std::uint64_t low = kept_bytes(rank, bit + 1, bytes);
+      const std::uint64_t high = kept_bytes(partner, bit + 1, bytes);
+      const std::uint32_t first =
+          add_exchange({{order[rank], order[partner]},
+                        stage < halvings ? std::array{high, low} : std::array{low, high}});
+      open_after(before[rank], first);
+      open_after(before[partner], first + 1);
+      before[rank] = first;
+      before[partner] = first + 1;
+    }
+  }
+}
+
+void FrameJob::open_after(std::uint32_t earlier, std::uint32_t later) {
+  if (earlier != kNobody) {
+    workers_[earlier].opens = later;
+    workers_[later].gate = Worker::Gate::closed;
   }
 }
 
@@ -261,6 +351,9 @@ FrameJob::Outcome FrameJob::run() {
     }
   }
   for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
+    interfaces_[workers_[worker].uplink].workers.push_back(worker);
+  }
+  for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
     pump(worker);
   }
   while (done_ != workers_.size() && !has_failed_) {
@@ -296,6 +389,10 @@ void FrameJob::dispatch(const FrameEvent& event) {
     }
     break;
   }
+  case FrameEventKind::link_free:
+    interfaces_[event.subject].call = Interface::Call::none;
+    send_in_turn(event.subject);
+    break;
   case FrameEventKind::look:
     hubs_[event.subject]->fold().look_again(now_);
     network_.events().push(now_ + hubs_[event.subject]->fold().interval(), event);
@@ -393,33 +490,88 @@ void FrameJob::answer(const Frame& frame, Receiver::Reply reply) {
   network_.send(answer, *answer.hop, now_);
 }
 
+void FrameJob::open(std::uint32_t index) {
+  workers_[index].gate = Worker::Gate::open;
+  pump(index);
+}
+
 /// Does all that the worker can do now.
 void FrameJob::pump(std::uint32_t index) {
   Worker& worker = workers_[index];
-  const MessageList& messages = worker.sender.messages();
   worker.post_all();
-  while (const auto departure = worker.sender.transmit(now_)) {
-    Frame frame;
-    frame.ack = departure->ack;
-    frame.ring = worker.ring;
-    frame.rank = worker.rank;
-    frame.packet = departure->packet;
-    frame.bytes =
-        messages.bytes_of(departure->packet, departure->message) + settings_.host.frame_overhead;
-    if (!worker.way.empty()) {
-      frame.hop = worker.way.data();
-      frame.end = worker.way.data() + worker.way.size();
-    }
-    network_.send(frame, worker.uplink, now_);
+  if (settings_.host.choice == HostTraits::Choice::at_once) {
+    send_all(index);
+  } else {
+    send_in_turn(worker.uplink);
   }
-  if (const Time deadline = worker.sender.deadline(); deadline < worker.timer) {
-    worker.timer = deadline;
-    network_.events().push(deadline, {FrameEventKind::worker, index});
-  }
+  set_timer(index);
   has_failed_ = has_failed_ || worker.sender.has_failed();
+  if (worker.opens != kNobody && worker.has_everything()) {
+    open(std::exchange(worker.opens, kNobody));
+  }
   if (!worker.was_done && worker.is_done()) {
     worker.was_done = true;
     ++done_;
+  }
+}
+
+void FrameJob::send_all(std::uint32_t index) {
+  while (send_next(index)) {
+  }
+}
+
+/// Sends one packet if the link is free.
+void FrameJob::send_in_turn(plan::LinkId link) {
+  Interface& interface = interfaces_[link];
+  if (interface.call == Interface::Call::pending) {
+    return;
+  }
+  if (network_.free_from(link) > now_) {
+    return call_when_free(link);
+  }
+  const std::size_t count = interface.workers.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t worker = interface.workers[(interface.turn + i) % count];
+    if (send_next(worker)) {
+      interface.turn = (interface.turn + i + 1) % count;
+      set_timer(worker);
+      return call_when_free(link);
+    }
+  }
+}
+
+void FrameJob::call_when_free(plan::LinkId link) {
+  interfaces_[link].call = Interface::Call::pending;
+  network_.events().push(network_.free_from(link), {FrameEventKind::link_free, link});
+}
+
+/// Returns whether there was one.
+bool FrameJob::send_next(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  const auto departure = worker.sender.transmit(now_);
+  if (!departure) {
+    return false;
+  }
+  Frame frame;
+  frame.ack = departure->ack;
+  frame.ring = worker.ring;
+  frame.rank = worker.rank;
+  frame.packet = departure->packet;
+  frame.bytes = worker.sender.messages().bytes_of(departure->packet, departure->message) +
+                settings_.host.frame_overhead;
+  if (!worker.way.empty()) {
+    frame.hop = worker.way.data();
+    frame.end = worker.way.data() + worker.way.size();
+  }
+  network_.send(frame, worker.uplink, now_);
+  return true;
+}
+
+void FrameJob::set_timer(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  if (const Time deadline = worker.sender.deadline(); deadline < worker.timer) {
+    worker.timer = deadline;
+    network_.events().push(deadline, {FrameEventKind::worker, index});
   }
 }
 

@@ -6,6 +6,7 @@
 #include "netsim/queue_pair.hpp"
 #include "netsim/time.hpp"
 #include "netsim/transmitter.hpp"
+#include "netsim/weir_run.hpp"
 #include "plan/topology.hpp"
 
 #include <cmath>
@@ -38,10 +39,11 @@ struct Frame {
 using FrameId = std::uint32_t;
 
 enum class FrameEventKind : std::uint16_t {
-  arrival,  // subject: frame; detail: link
-  attended, // subject: frame; detail: link. A switch begins with it
-  worker,   // subject: worker, whose timer ends
-  look,     // subject: fold switch, which checks for what has waited too long
+  arrival,   // subject: frame; detail: link
+  attended,  // subject: frame; detail: link. A switch begins with it
+  worker,    // subject: worker, whose timer ends
+  look,      // subject: fold switch, which checks for what has waited too long
+  link_free, // subject: a host's link, which has sent what it was given
 };
 
 struct FrameEvent {
@@ -54,16 +56,19 @@ struct FrameEvent {
 /// its time on the link.
 class FrameNetwork {
  public:
-  /// `host_latency`: added to the link's latency for frames that enter a node. `loss`: 0 … 1, for
-  /// each frame.
-  FrameNetwork(const plan::Topology& topology, Time host_latency, double loss, std::uint64_t seed)
-      : random_(seed), threshold_(static_cast<std::uint64_t>(std::ldexp(loss, 63))),
-        transmitters_(topology.links().size()), use_(topology.links().size()) {
+  /// The host's latency is added to the link's for frames that enter a node. `seed` decides which
+  /// frames are lost.
+  FrameNetwork(const plan::Topology& topology, const WeirSettings& settings, std::uint64_t seed)
+      : losses_(settings.losses), random_(seed), transmitters_(topology.links().size()),
+        use_(topology.links().size()) {
     for (const plan::Link& link : topology.links()) {
+      thresholds_.push_back(may_lose(topology, link, settings.losses)
+                                ? static_cast<std::uint64_t>(std::ldexp(settings.loss, 63))
+                                : 0);
       paces_.emplace_back(link.traits.bits_per_second);
-      links_.push_back(
-          {link.traits.bits_per_second,
-           link.traits.latency_ns * kNanosecond + (topology.is_node(link.to) ? host_latency : 0)});
+      links_.push_back({link.traits.bits_per_second,
+                        link.traits.latency_ns * kNanosecond +
+                            (topology.is_node(link.to) ? settings.host.latency : 0)});
     }
   }
 
@@ -77,13 +82,16 @@ class FrameNetwork {
     use_[link].packets += 1;
     use_[link].bytes += frame.bytes;
     use_[link].busy += duration;
-    if (threshold_ != 0 && random_() >> 1 < threshold_) {
+    if (thresholds_[link] != 0 && can_be_lost(frame) && random_() >> 1 < thresholds_[link]) {
       ++lost_;
       return;
     }
     events_.push(begin + duration + links_[link].latency,
                  {FrameEventKind::arrival, store(frame), link});
   }
+
+  /// When the link has sent all that it was given.
+  Time free_from(plan::LinkId link) const { return transmitters_[link].free_from(); }
 
   const Frame& operator[](FrameId id) const { return frames_[id]; }
 
@@ -102,6 +110,15 @@ class FrameNetwork {
   std::uint64_t lost() const { return lost_; }
 
  private:
+  bool can_be_lost(const Frame& frame) const {
+    return losses_ == Losses::of_all_frames || frame.kind == Frame::Kind::data;
+  }
+
+  static bool may_lose(const plan::Topology& topology, const plan::Link& link, Losses losses) {
+    return losses == Losses::of_all_frames ||
+           !(topology.is_node(link.from) || topology.is_node(link.to));
+  }
+
   FrameId store(const Frame& frame) {
     if (free_.empty()) {
       frames_.push_back(frame);
@@ -115,8 +132,9 @@ class FrameNetwork {
 
   std::vector<Link> links_;
   std::vector<Pace> paces_;
-  std::mt19937_64 random_; // the standard fixes its numbers
-  std::uint64_t threshold_;
+  Losses losses_;
+  std::mt19937_64 random_;                // the standard fixes its numbers
+  std::vector<std::uint64_t> thresholds_; // by link
   std::uint64_t lost_ = 0;
   std::vector<Transmitter> transmitters_;
   std::vector<LinkUse> use_;

@@ -32,7 +32,7 @@ bool GoBackSwitch::knows_first_of(std::uint32_t packet, std::uint32_t child) con
 }
 
 void GoBackSwitch::take_total(std::uint32_t packet, Time /*now*/) {
-  for (std::uint32_t child = 0; child < place_.children; ++child) {
+  for (std::uint32_t child = 0; child < place_.count(); ++child) {
     ports_.send_down(child, packet, FoldPorts::Press::normal);
   }
 }

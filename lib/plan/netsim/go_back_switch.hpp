@@ -10,7 +10,7 @@ namespace weir::netsim {
 class GoBackSwitch : public FoldSwitch {
  public:
   GoBackSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports)
-      : place_(place), messages_(messages), ports_(ports), slots_(place.slots, place.children) {}
+      : place_(place), messages_(messages), ports_(ports), slots_(place.slots, place.count()) {}
 
   void take_contribution(std::uint32_t child, std::uint32_t packet, Time now) override;
   void take_total(std::uint32_t packet, Time now) override;

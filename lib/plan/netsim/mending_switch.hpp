@@ -13,15 +13,16 @@ namespace weir::netsim {
 /// from the cache. A rank whose contribution is missing is asked for it: first by a NAK at the
 /// oldest packet that its receiver has not acknowledged, once for each packet and each time that
 /// the sender has gone back; then by RNR NAKs. A repeat of what was released causes at most one
-/// resend for each time that its sender has gone back. The switch never acknowledges more than the
-/// receiver has. In a tree all this is done hop by hop: partial sums are sent again to the parent,
-/// totals to the children.
+/// resend for each time that its sender has gone back, and none where the switch has asked for it.
+/// The switch never acknowledges more than the receiver has. In a tree all this is done hop by hop:
+/// partial sums are sent again to the parent, totals to the children. A switch asks a switch by
+/// NAKs alone, and obeys each.
 ///
 /// A connection's timer is its measured round trip, from release to acknowledgement, plus four
 /// times the deviation, and at least `floor`. Each resend doubles it until a round trip is measured
-/// again. The timer decides when a released result is sent again, and when a rank whose packet the
+/// again. The timer decides when a released result is sent again, and when a child whose packet the
 /// oldest slot lacks is asked. A switch cannot measure the way from its parent: there the timer is
-/// `floor`.
+/// `floor`. A partial sum that is lost is asked for: only the parent knows what is late.
 class MendingSwitch : public FoldSwitch {
  public:
   MendingSwitch(const FoldPlace& place, const MessageList& messages, FoldPorts& ports, Time floor);
@@ -45,16 +46,28 @@ class MendingSwitch : public FoldSwitch {
   static constexpr Time kLongestPause = 100'000 * kMicrosecond;
   static constexpr std::uint32_t kMostTries = 5; // after these, the sender must act
 
-  /// What comes from a child.
+  /// What the switch does about a pass of a sender, which begins with a packet that is not above
+  /// the one before.
+  enum class Answer : std::uint8_t { nothing, acknowledgement, resend };
+  enum class Asked : std::uint8_t { no, yes };
+
+  /// What comes from a child or from the parent.
   struct Inflow {
-    std::uint32_t missing = 0;          // the lowest packet that has not come
-    std::uint32_t previous = 0;         // last packet; a lower or equal one begins a pass
+    std::uint32_t missing = 0; // the lowest packet that has not come
+    std::uint32_t end = 0;     // behind the highest that has come
+    std::uint32_t previous = kNothing;
+    Answer answer = Answer::nothing;    // to the present pass
+    Asked cause = Asked::no;            // whether the switch has asked for the present pass
+    Asked asked = Asked::no;            // since it began
     std::uint32_t asked_for = kNothing; // `missing` when its sender was asked, in this pass
-    std::uint32_t asked_at = kNothing;  // acknowledged_of() when it was asked by NAK
-    Time quiet_until = 0;               // after an RNR NAK
-    Time pause = kFirstPause;           // after the next RNR NAK
-    /// What the switch has done about the sender's present pass.
-    enum class Pass : std::uint8_t { nothing, acknowledgement, resend } pass = Pass::nothing;
+    std::uint32_t asked_at = kNothing;  // acknowledged when it was asked by NAK
+    std::uint32_t asked_below = 0;      // `end` when a switch was asked
+    Time quiet_until = 0;               // after it was asked
+    Time pause = 0;                     // after it will be asked next
+
+    bool has_gap() const { return end > missing; }
+
+    void note(std::uint32_t packet);
   };
 
   /// What goes to a child.
@@ -69,15 +82,26 @@ class MendingSwitch : public FoldSwitch {
   /// Whether a child's own connection goes to the parent.
   bool leads_up(std::uint32_t child) const;
   std::uint32_t acknowledged_of(std::uint32_t child) const;
+  std::uint32_t sent_of(std::uint32_t child) const;
+  bool has_gap() const;
+  bool is_known(std::uint32_t packet) const;
   void release_ready(Time now);
   void release(std::uint32_t packet, Time now);
-  void ask(std::uint32_t child);
-  void ask_again(std::uint32_t child, Time now);
-  void ask_parent();
+  void ask(std::uint32_t child, Time now);
+  void ask_rank(std::uint32_t child);
+  void ask_rank_again(std::uint32_t child, Time now);
+  void ask_late(std::uint32_t child, Time now);
+  void ask_parent(Time now);
+  bool may_ask_switch(Inflow& inflow, std::uint32_t acknowledged, Time timer, Time now);
   void swallow(std::uint32_t child, std::uint32_t packet, Time now);
+  void swallow_total(std::uint32_t packet, Time now);
+  Answer answer_to(Inflow& inflow, std::uint32_t packet, std::uint32_t acknowledged);
   void resend(std::uint32_t child, std::uint32_t from, Time now);
+  void climb_again(std::uint32_t from);
   void acknowledge(std::uint32_t child, std::uint32_t end, Time now);
+  void pass_acknowledgement(std::uint32_t child, std::uint32_t end);
   bool knows_first_of(std::uint32_t packet, std::uint32_t child) const;
+  void resend_late(Time now);
 
   Time timer_of(const Outflow& flow) const;
   Time longest_wait_for(std::uint32_t child) const;
@@ -89,10 +113,11 @@ class MendingSwitch : public FoldSwitch {
   SlotTable slots_;
   std::vector<Inflow> inflows_;
   std::vector<Outflow> outflows_;
+  Inflow above_;                         // totals
+  std::vector<std::uint32_t> known_;     // by slot: the packet whose total has come
   std::uint32_t released_ = 0;           // results before this one have gone down
   std::uint32_t climbed_ = 0;            // partial sums before this one have gone up
   std::uint32_t above_acknowledged_ = 0; // on the last child's own connection
-  std::uint32_t asked_above_ = kNothing; // released_ when the parent was asked
   // Since when the oldest slot is the oldest, or when it was asked for.
   Time oldest_since_ = 0;
 };

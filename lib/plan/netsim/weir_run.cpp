@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace weir::netsim {
 namespace {
@@ -94,6 +95,18 @@ WeirResult run_host_ring(const plan::Topology& topology, std::span<const plan::V
     throw SimulationError(fmt::format("a ring of {} hosts; two are the least", order.size()));
   }
   return run_job(topology, settings, [&](FrameJob& job) { job.add_host_ring(order, bytes); });
+}
+
+WeirResult run_halving_doubling(const plan::Topology& topology,
+                                std::span<const plan::VertexId> order, std::uint64_t bytes,
+                                const WeirSettings& settings) {
+  require_sensible(settings);
+  if (order.size() < 2 || !std::has_single_bit(order.size())) {
+    throw SimulationError(
+        fmt::format("{} hosts; halving and doubling want 2, 4, 8 and so on", order.size()));
+  }
+  return run_job(topology, settings,
+                 [&](FrameJob& job) { job.add_halving_doubling(order, bytes); });
 }
 
 } // namespace weir::netsim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// All-reduce through trees of Weir switches, and round a ring of hosts on the same network: queue
+/// All-reduce through trees of Weir switches, and by the hosts alone on the same network: queue
 /// pairs, windows, slots and losses, frame by frame (docs/protocol.md).
 
 #include "netsim/network.hpp"
@@ -18,6 +18,11 @@ namespace weir::netsim {
 
 /// A host's queue pairs (RC) and its window of messages.
 struct HostTraits {
+  /// When a host decides what it sends next: as soon as a queue pair has a packet, which then waits
+  /// for the link, or when the link takes it, as a NIC. With `by_link` answers overtake data.
+  enum class Choice : std::uint8_t { at_once, by_link };
+
+  Choice choice = Choice::at_once;
   std::uint32_t mtu = 1024;
   std::uint32_t message_bytes = 16384; // a full message, the INA header included
   std::uint32_t window = 32;           // N, messages; the switch has slots for 2N
@@ -41,6 +46,8 @@ enum class Mending : std::uint8_t {
   from_cache, // results in order; one NAK for a missing packet; results again from the cache
 };
 
+enum class Losses : std::uint8_t { of_all_frames, of_data_between_switches };
+
 struct WeirSettings {
   HostTraits host;
   SwitchCosts costs;
@@ -48,6 +55,7 @@ struct WeirSettings {
   // Least value of its timers; larger than a host's queueing time.
   Time mending_floor = 100 * kMicrosecond;
   double loss = 0; // share of frames that a link loses, each at random
+  Losses losses = Losses::of_all_frames;
   std::uint64_t seed = 1;
 };
 
@@ -76,5 +84,12 @@ WeirResult run_weir(const plan::Topology& topology, const plan::FabricPlan& plan
 /// on as soon as it has come. `order` has the hosts by rank. Mending is ignored.
 WeirResult run_host_ring(const plan::Topology& topology, std::span<const plan::VertexId> order,
                          std::uint64_t bytes, const WeirSettings& settings);
+
+/// The hosts' recursive halving and doubling (Thakur, Rabenseifner, Gropp, IJHPCA 19, 2005) in the
+/// same network. Neighbours in `order` exchange the largest pieces. A stage begins when the one
+/// before has come. Errors: SimulationError, also unless the number of hosts is a power of two.
+WeirResult run_halving_doubling(const plan::Topology& topology,
+                                std::span<const plan::VertexId> order, std::uint64_t bytes,
+                                const WeirSettings& settings);
 
 } // namespace weir::netsim

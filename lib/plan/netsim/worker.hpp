@@ -14,6 +14,7 @@ namespace weir::netsim {
 /// next message may be sent.
 struct Worker {
   enum class End : std::uint8_t { arrived, arrived_and_acknowledged };
+  enum class Gate : std::uint8_t { open, closed };
 
   Worker(const HostTraits& traits, const MessageList& outgoing, const MessageList& incoming)
       : sender(traits, outgoing), receiver(incoming), to_send(outgoing.count()),
@@ -21,15 +22,17 @@ struct Worker {
 
   /// Posts up to `lead` messages more than have arrived, and `room` more than are acknowledged.
   void post_all() {
-    while (sender.posted() < to_send && sender.posted() < receiver.arrived() + lead &&
+    while (gate == Gate::open && sender.posted() < to_send &&
+           sender.posted() < receiver.arrived() + lead &&
            sender.posted() < sender.acknowledged() + room) {
       sender.post();
     }
   }
 
+  bool has_everything() const { return receiver.arrived() == to_receive; }
+
   bool is_done() const {
-    return receiver.arrived() == to_receive &&
-           (end == End::arrived || sender.acknowledged() == to_send);
+    return has_everything() && (end == End::arrived || sender.acknowledged() == to_send);
   }
 
   Sender sender;
@@ -38,6 +41,8 @@ struct Worker {
   std::uint32_t to_receive;
   std::uint32_t lead = 0;
   std::uint32_t room = 0;
+  Gate gate = Gate::open;        // closed: nothing is posted
+  std::uint32_t opens = kNobody; // the worker whose gate opens when this one has everything
   End end = End::arrived;
   std::uint32_t ring = 0;
   std::uint32_t rank = 0;
