@@ -193,13 +193,7 @@ def check(case: Case, directory: Path) -> None:
     sent.write_bytes(stamped_pcap_bytes(case.frames()))
     stats = replays.replay(config, sent, received)
     frames, switch = expect.run(case)
-    got = read_pcap(received)
-    for number, (want, frame) in enumerate(zip(switch.sent, got)):
-        if want.frame != frame:
-            raise replays.Failed(f"frame {number}, {want.kind} caused by input frame {want.cause}:\n"
-                                 f"expected {describe(want.frame)}\ngot {describe(frame)}")
-    if len(got) != len(switch.sent):
-        raise replays.Failed(f"{len(got)} frames, expected {len(switch.sent)}")
+    replays.compare_frames(switch, read_pcap(received))
     replays.compare_counters(expect.counters(case, frames, switch), stats)
 
 

@@ -2,6 +2,7 @@
 """How the model mends losses and keeps senders alive (docs/protocol.md §9 and §10; § means that page)."""
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
 
 from recovery_model import (ACK, FIRST_TIMER_NS, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS,
@@ -27,6 +28,8 @@ class Rules:
     def __init__(self, switch: Switch) -> None:
         self.switch = switch
         self.looked_ns = -GRANULARITY_NS
+        self.longest: int | None = None  # timer, while timers are looked at
+        self.looks: list[int] = []  # in order, when a switch that may be late was seen to look
         self.turns: list[Line] = []  # on which results leave again
         self.allowed = (-1, 0)  # at which time, how many results
         self.hurry_ns: int | None = None  # when more of them leave
@@ -246,7 +249,11 @@ class Rules:
     def look_ns(self) -> int | None:
         """When timers are looked at next."""
         due_ns = min((due.ns for due in self.dues()), default=None)
-        return None if due_ns is None else max(due_ns, self.looked_ns + GRANULARITY_NS, self.now)
+        if due_ns is None:
+            return None
+        earliest = max(due_ns, self.looked_ns + GRANULARITY_NS, self.now)
+        seen = self.looks[bisect_left(self.looks, earliest):][:1]
+        return seen[0] if seen and seen[0] - earliest < GRANULARITY_NS else earliest
 
     def next_ns(self) -> int | None:
         """When the switch does something by itself."""
@@ -266,11 +273,13 @@ class Rules:
             self.resend_some()
 
     def fire(self) -> None:
-        """One action may postpone a later one."""
+        """One action may postpone a later one; but for how long a rank may be late is found once."""
+        self.longest = self.longest_timer() if self.switch.incarnation else None
         for place, _ in enumerate(list(self.dues_by_place())):
             due = list(self.dues_by_place())[place]
             if due is not None and due.ns <= self.now:
                 due.act()
+        self.longest = None
 
     def dues(self) -> Iterator[Due]:
         yield from (due for due in self.dues_by_place() if due is not None)
@@ -328,10 +337,13 @@ class Rules:
         stalled = self.switch.stalled()
         if stalled is None or line.number in stalled[0].packets:
             return None
-        flows = [self.flow(other.number) for other in self.switch.tree.lines]
-        longest = max((other.timer for other in flows if other.round_trip.smoothed), default=FIRST_TIMER_NS)
+        longest = self.longest if self.longest is not None else self.longest_timer()
         return Due(max(stalled[1] + longest, flow.heard_ns + longest, flow.hushed_until_ns, self.may_ask_at(line)),
                    lambda: self.ask(line))
+
+    def longest_timer(self) -> int:
+        flows = [self.flow(line.number) for line in self.switch.tree.lines]
+        return max((flow.timer for flow in flows if flow.round_trip.smoothed), default=FIRST_TIMER_NS)
 
     def answer_due(self, line: Line) -> Due | None:
         live = self.switch.live(line.number)

@@ -15,9 +15,13 @@ import random
 import sys
 import traceback
 
+from dataclasses import dataclass
+from functools import cache
+
 from fold import FLOATS, BITWISE, OPERATIONS, SUM, TYPES, ELEMENT_BYTES, fold
 from roce import ALL_REDUCE, BARRIER, BROADCAST, RC_DATA, parse_roce
 from tree_network import Message, Network, Node, Ring
+from tree_jobs import TreeCase
 from tree_watch import FLOAT_NAMES, Watch, reduced
 
 TREES = (
@@ -60,6 +64,29 @@ class Noise:
     def is_data_between_switches(self, link: tuple[str, str], frame: bytes) -> bool:
         roce = parse_roce(frame)
         return all(end in self.network.members for end in link) and roce is not None and roce.opcode in RC_DATA
+
+
+@dataclass(frozen=True)
+class RandomJob:
+    """A seed's, for weir-replay."""
+
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"the network of seed {self.seed}"
+
+    @property
+    def about(self) -> str:
+        return "a random tree, whose links lose, damage and repeat packets"
+
+    @cache
+    def network(self) -> Network:
+        return network_of(self.seed)[0]
+
+    def cases(self) -> list[TreeCase]:
+        return [TreeCase(f"random-tree-{self.seed}-{name}", self, member.place)
+                for name, member in self.network().members.items()]
 
 
 def network_of(seed: int) -> tuple[Network, Watch]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Callable
+from typing import Callable, Protocol
 
 from fold import BF16, E4M3, E5M2, F16, F64, I8, I16, I32, MAX, MIN, U16, U64, XOR
 from jobs import Step
 from recovery_model import ACKNOWLEDGE, plus, rebuilt
 from roce import BARRIER, BROADCAST, PARTIAL, RC_DATA, RESULT, Ina, Roce, Stamped, serial
-from tree import Child, Parent
+from tree import Child, Parent, Tree
 from tree_network import (SEND_FIRST, SEND_LAST_IMM, SEND_MIDDLE, SEND_ONLY_IMM, STRANGER, Host, Message, Network, Node,
                           Place, Ring, Rule, first_psn, links_of, places)
 from tree_watch import Watch
@@ -283,6 +283,14 @@ class TreeJob:
     play: Play
     rules: Callable[[Ring], list[Rule]] = nothing
 
+    @property
+    def name(self) -> str:
+        return f"the job {self.play.__name__} of tree_jobs.py"
+
+    @property
+    def about(self) -> str:
+        return (self.play.__doc__ or "").split("\n")[0]
+
     @cache
     def network(self) -> Network:
         network = Network(self.ring, self.rules(self.ring))
@@ -292,23 +300,25 @@ class TreeJob:
         return network
 
 
+class NetworkJob(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+    def network(self) -> Network: ...
+
+
 @dataclass(frozen=True)
 class TreeCase:
     """One switch of a tree in a job: Configuration and Case in one."""
 
     name: str
-    job: TreeJob
+    job: NetworkJob
     place: Place
-
-    derivation, capture = None, None
-
-    @property
-    def note(self) -> str:
-        return (self.job.play.__doc__ or "").split("\n")[0]
 
     @property
     def source(self) -> str:
-        return f"what came to {self.place.name} in the job {self.job.play.__name__} of tree_jobs.py"
+        return f"what came to {self.place.name} in {self.job.name}"
 
     def frames(self) -> list[Stamped]:
         return self.job.network().members[self.place.name].came
@@ -382,22 +392,28 @@ def tree_yaml(case: TreeCase) -> str:
     place = case.place
     macs = (", ".join(f'"{mac}"' for mac in stations) for stations in case.stations)
     ports = "".join(f'  - {{ name: p{i}, device: "net_null{i}", macs: [{listed}] }}\n' for i, listed in enumerate(macs))
-    children = "".join(f"      - {child_yaml(child)}\n" for child in case.children)
     parent = f"    parent: {{ switch: {place.parent.switch}, port: p{place.parent.port} }}\n" if place.parent else ""
+    children = "    children:\n" + "".join(f"      - {child_yaml(child)}\n" for child in case.children)
     members = "".join(f"      - {{ ip: {ip} }}\n" for ip in case.members)
+    if not Tree(place).has_switches:
+        children = ""
+        members = "".join(f"      - {{ ip: {ip}{port_yaml(child)} }}\n" for ip, child in zip(case.members, case.children))
     return ("# SPDX-License-Identifier: BSD-3-Clause\n"
-            f"# {case.source}: {case.note}.\n"
-            "# Written by tests/replay/expect.py --write; edit tree_jobs.py instead.\n"
+            f"# {case.source}: {case.job.about}.\n"
             'eal:\n  options: ["--no-huge", "-m", "512", "--no-pci", "--no-shconf"]\n'
             f"ports:\n{ports}"
             "lcores:\n  - { id: 0, roles: [control, rx, worker, tx] }\n"
             "l2: { aging_s: 300 }\n"
             f"rings:\n  - id: {case.ring}\n    window: {case.window}\n    max_message_bytes: {case.max_message_bytes}\n"
-            f"    mtu: {case.mtu}\n    members:\n{members}{parent}    children:\n{children}")
+            f"    mtu: {case.mtu}\n    members:\n{members}{parent}{children}")
 
 
 def child_yaml(child: Child) -> str:
-    port = "" if child.port is None else f", port: p{child.port}"
     if child.switch:
-        return f"{{ switch: {child.switch}, ranks: [{', '.join(map(str, range(child.lo, child.hi + 1)))}]{port} }}"
-    return f"{{ rank: {child.lo}{port} }}"
+        ranks = ", ".join(map(str, range(child.lo, child.hi + 1)))
+        return f"{{ switch: {child.switch}, ranks: [{ranks}]{port_yaml(child)} }}"
+    return f"{{ rank: {child.lo}{port_yaml(child)} }}"
+
+
+def port_yaml(child: Child) -> str:
+    return "" if child.port is None else f", port: p{child.port}"

@@ -22,7 +22,7 @@ from switch_model import Sent, Switch, the_ina
 from tree import Child, Parent
 
 LINK_NS, SPACE_NS = 1000, 100  # a frame's way, and the time between a host's frames
-LATE_NS = 20_000  # a switch may look so late after its timers
+LATE_NS = 30_000  # a switch may be so late when its timers run out, also several times in a row
 STRANGER = bytes.fromhex("5254000000fe")
 SEND_FIRST, SEND_MIDDLE, SEND_LAST_IMM, SEND_ONLY_IMM, SEND_ONLY = 0x00, 0x01, 0x03, 0x05, 0x04
 FIRST_SESSION = 0x5E550100  # of the root; that of the n-th switch is so many times 0x100 larger
@@ -427,7 +427,7 @@ class Member:
     came: list[Stamped] = field(default_factory=list)
     reported: int = 0  # of what the switch sent
     next_ns: int | None = None
-    not_before: int = 0
+    not_before: int = 0  # nothing comes until then
 
     def __post_init__(self) -> None:
         self.switch = Switch(self.place)
@@ -446,7 +446,7 @@ class Network:
         self.root = next(iter(self.members))
         self.now = 0
         self.queue: list[tuple[int, int, Callable[[], None]]] = []
-        self.scheduled = self.number = 0  # of the event that is newest, and of the one that happens
+        self.scheduled = self.number = 0  # of the newest event, and of the one that happens
         self.on_the_way = 0
         self.runs = 0
         self.hosts: list[Host] = []
