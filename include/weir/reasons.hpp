@@ -20,6 +20,8 @@
   /* the INA header of a member */                                                                                      \
   X(result_flag,         "a host set RESULT; only the switch may")                                                      \
   X(partial_flag,        "a host set PARTIAL; only a switch may")                                                       \
+  X(raw_from_switch,     "a switch below sent a header without PARTIAL: it has forgotten the ring")                     \
+  X(raw_from_parent,     "the switch above sent a header without RESULT, or with PARTIAL")                              \
   X(reserved_bits,       "reserved flags are not zero")                                                                 \
   X(unsupported_collective, "collective is none of all-reduce, hello, broadcast and barrier")                           \
   X(unsupported_pair,    "operation and data type cannot be reduced together, or are unknown")                          \
@@ -29,6 +31,9 @@
   X(bad_nonce,           "hello with nonce 0")                                                                          \
   X(wrong_nonce,         "hello with another nonce than the one that its ring was made for")                            \
   X(bad_ack_timeout,     "hello with an ACK timeout exponent above 31")                                                 \
+  X(queue_pair_untold,   "hello in a tree of switches that does not tell its queue pair")                               \
+  X(ring_differs,        "a switch below has the ring with another world, window, message length, MTU or members")       \
+  X(range_differs,       "a switch below covers other ranks than this one has for it")                                  \
   X(wrong_epoch,         "epoch is not that of the ring's incarnation")                                                 \
   X(wrong_session,       "session is not that of the ring's incarnation: it is over, or the switch was restarted")      \
   X(message_too_long,    "message is longer than the ring's max_message_bytes")                                         \
@@ -41,6 +46,7 @@
   X(hello_displaced,     "waiting hello given up for newer ones of its rank")                                           \
   X(hello_overtaken,     "waiting hello given up because its sender went on without a result")                          \
   X(hello_given_up,      "waiting hello given up because another incarnation began")                                    \
+  X(total_without_set,   "hello's result from the switch above for a run whose hellos do not wait here")                \
   X(ring_draining,       "hello that would begin a new incarnation of a ring that drains")                              \
   /* connection and message history */                                                                                  \
   X(no_connection,       "message on a connection that no hello has admitted")                                          \
@@ -49,6 +55,7 @@
   X(wrong_port,          "RoCE between ring neighbours, not from the source's own port")                                \
   X(unsupported_request, "READ, atomic or other request that cannot be aggregated, on a ring's connection")             \
   X(unannounced,         "INA header of no ring here, on a connection whose hello did not pass; and its later packets") \
+  X(partial_of_unknown_ring, "PARTIAL, and this switch does not add up the ring: it was withdrawn, or a switch forgot it") \
   X(window_exceeded,     "message more than N beyond the newest")                                                       \
   X(history_conflict,    "message begins at another PSN than before")                                                   \
   X(unknown_message,     "packet inside no known message: its FIRST was lost")                                          \
@@ -66,6 +73,7 @@
   X(disagree_root,       "root differs from the other ranks'")                                                          \
   X(disagree_payload,    "payload size differs from the other ranks'")                                                  \
   X(repeat_held,         "repeat of a contribution that is already held")                                               \
+  X(total_early,         "total from the switch above for a sum that has not left: an earlier life of this one sent it") \
   X(window_violation,    "the slot is still filling for an older message")                                              \
   X(incarnation_flush,   "contribution given up because a new incarnation began")                                       \
   X(ring_reset,          "contribution or waiting hello given up because the ring was reset")                           \

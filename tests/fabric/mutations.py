@@ -55,6 +55,7 @@ CLASSIFY_STAGE = "lib/datapath/stage/classify.cpp"
 AGGREGATE = "lib/datapath/stage/aggregate.cpp"
 AGGREGATE_INLINE = "lib/datapath/stage/aggregate.hpp"
 EMIT = "lib/datapath/stage/emit.cpp"
+STAMP = "lib/core/wire/sum_stamp.hpp"
 RING_STATE = "lib/datapath/stage/ring_state.cpp"
 REDUCE = "lib/datapath/stage/reduce.cpp"
 OPENING = "lib/datapath/conn/opening.cpp"
@@ -88,8 +89,8 @@ MUTATIONS = [
         Edit(AGGREGATE, "return emit_.answer_from_cache(frame, verdict, slot, now);",
              "return forward_.send(frame, frame::Departure::forwarded, now);")]),
     Mutation("cache-recompute", "no cache: a complete slot is filled anew by repeats (NetReduce)", [
-        Edit(SLOTS, "    return SlotEvent::repeat_complete;",
-             "    reclaim(slot, contribution);\n    return store(slot, contribution, frame);")]),
+        Edit(SLOTS, "if (state == State::complete) {\n    return SlotEvent::repeat_complete;",
+             "if (state == State::complete) {\n    reclaim(slot, contribution);\n    return store(slot, contribution, frame);")]),
     Mutation("old-epoch", "hellos of older epochs wait", [
         Edit(INCARNATIONS, "if (state.epoch && incarnation.epoch < *state.epoch) {", "if (false) {")],
         "nonces tell runs apart; the order of epochs keeps a dead run, all of whose hellos come late, from ending a living "
@@ -166,13 +167,14 @@ MUTATIONS = [
         Edit(CLASSIFY, "if (was_greeted && (is_result(ina) || foreign_sessions_.has(frame, ina))) {",
              "if (was_greeted) {")]),
     Mutation("slots-n", "N messages of slots instead of 2N", [
-        Edit(RING_STATE, "ring.children(), spec.depth(),", "ring.children(), spec.window,"),
+        Edit(RING_STATE, ".messages = spec.depth(),", ".messages = spec.window,"),
         Edit(HISTORY, "static_cast<std::uint32_t>(message % depth()) * packets_per_message_",
              "static_cast<std::uint32_t>(message % (depth() / 2)) * packets_per_message_")]),
     Mutation("slot-stale-off", "a slot's tag is not looked at for stale repeats", [
         Edit(SLOTS, "if (state != State::empty && slot.tag > contribution.message) {", "if (false) {")]),
     Mutation("slot-stale-drop", "a stale repeat is dropped at its slot", [
-        Edit(SLOTS, "    return SlotEvent::stale;", "    return SlotEvent::window_violation;")],
+        Edit(SLOTS, "if (state != State::empty && slot.tag > contribution.message) {\n    return SlotEvent::stale;",
+             "if (state != State::empty && slot.tag > contribution.message) {\n    return SlotEvent::window_violation;")],
         WHOLE_FLIGHT),
     Mutation("history-stale-drop", "a FIRST below the history is dropped", [
         Edit(HISTORY, "return {Entry::stale, nullptr};", "return {Entry::too_far, nullptr};")],
@@ -182,13 +184,13 @@ MUTATIONS = [
              "{ return floor_ && wire::psn_before(psn, *floor_) && psn == 0; }")],
         WHOLE_FLIGHT),
     Mutation("window-violation", "a newer message takes over a slot that is still filling", [
-        Edit(SLOTS, "if (state == State::filling || state == State::ready) {\n", "if (state == State::ready) {\n")]),
+        Edit(SLOTS, "if (state != State::empty && state != State::complete) {\n", "if (state == State::ready) {\n")]),
     Mutation("window-violation-ready", "a newer message takes over a slot whose result has yet to leave", [
-        Edit(SLOTS, "if (state == State::filling || state == State::ready) {\n", "if (state == State::filling) {\n")],
+        Edit(SLOTS, "if (state != State::empty && state != State::complete) {\n", "if (state == State::filling) {\n")],
         "only a rank that breaks its window meets it, and the ranks here rarely do: 300000 seeds did not; slot_test holds "
         "the rule by itself"),
     Mutation("session", "the session is not checked", [
-        Edit(CLASSIFY, "if (opening.ina.session.get() != incarnations_.session_of(opening.sender.ring)) {", "if (false) {")]),
+        Edit(CLASSIFY, "if (opening.ina.session.get() != incarnations_.session_from(opening.sender)) {", "if (false) {")]),
     Mutation("hole", "a packet whose message's FIRST has not come is forwarded", [
         Edit(CLASSIFY, "    return {.step = Step::gap, .ring = sender.ring, .child = sender.child};", "    return forwarded();")]),
     Mutation("dead", "packets of dead connections are forwarded", [
@@ -226,16 +228,16 @@ MUTATIONS = [
         Edit("lib/datapath/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
              "return {all_, DropReason::no_egress};")]),
     Mutation("flush-leak", "a flush forgets the frames of the last rank", [
-        Edit("lib/datapath/slot/slot_table.hpp", "cell(index, child); frame != nullptr) {",
-             "cell(index, child); frame != nullptr && child + 1 != dimensions_.children) {")]),
+        Edit("lib/datapath/slot/slot_table.hpp", "if (frame != nullptr && !has_left(slots_[index], sender)) {",
+             "if (frame != nullptr && sender + 1 != dimensions_.children) {")]),
     Mutation("hello-session", "a hello's result lacks the session", [
-        Edit("lib/datapath/slot/result_packet.cpp", "ina.session.set(session);", "(void)session;")]),
+        Edit(STAMP, "ina.session.set(is_total ? session_ : nonce);", "ina.session.set(nonce);")]),
     Mutation("hello-nonce", "a hello's result lacks the nonce", [
-        Edit("lib/datapath/slot/result_packet.cpp", "    ina.message_id.set(ina.session.get()); // the nonce tells whose hello this is\n", "")]),
+        Edit(STAMP, "ina.message_id.set(is_total ? nonce : digest_);", "ina.message_id.set(is_total ? 0 : digest_);")]),
     Mutation("result-flag", "a result lacks RESULT", [
         Edit("lib/datapath/slot/result_packet.cpp", "ina.flags = kInaFlagResult;", "")]),
     Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [
-        Edit("lib/datapath/slot/result_packet.cpp", "  clear_udp_checksum(frame);\n", "")]),
+        Edit("lib/datapath/slot/result_packet.cpp", "  detail::clear_udp_checksum(frame);\n", "")]),
     Mutation("sum-overtaken", "what is no result overtakes results that helpers are at", [
         Edit(EMIT, "  drain_connection_of(frame, now);\n", "")],
         "when a ring's packets come in order, nothing else of its connections passes while sums are made; switch_test "
@@ -324,7 +326,7 @@ MUTATIONS = [
     Mutation("r1-due", "a new incarnation goes on where the last one ended", [
         Edit(RECOVER, "  ring.due = {};\n", "")]),
     Mutation("r1-ackreq", "the last result before a stall does not ask for an acknowledgement", [
-        Edit(EMIT, "const bool is_last = ring.gaps != 0 &&", "const bool is_last = false &&")], FASTER),
+        Edit(EMIT, "const bool is_last = ring.gaps != 0 && !ring.is_due_ready();\n    frames +=", "const bool is_last = false;\n    frames +=")], FASTER),
     Mutation("out-of-turn", "a plain message on a ring's connection leaves before its turn", [
         Edit(CLASSIFY_STAGE, "if (wire::psn_before(flow.next_out, psn)) {", "if (false) {")],
         "nobody here sends plain messages on a ring's connection above s"),
@@ -343,7 +345,7 @@ MUTATIONS = [
              "    return 0;"),
         Edit(RECOVER, "    flow.hushed_until = now.ns + recovery::kRnrWait;\n", "")]),
     Mutation("ask-no-ack", "no ACK(a-1) before the NAK", [
-        Edit(RECOVER, "    say(sender, kAck, now);\n    if (!say(sender, kNak, now)) {", "    if (!say(sender, kNak, now)) {")], FASTER),
+        Edit(RECOVER, "    say(sender, kAck, now);\n    const bool is_said = say(sender, kNak, now);", "    const bool is_said = say(sender, kNak, now);")], FASTER),
     Mutation("ask-disagreeing", "who disagrees is asked to repeat", [
         Edit(AGGREGATE, "  default:\n    return drop(frame, verdict.ring, reason_for(event), now);",
              "  default:\n    recover_.ask({verdict.ring, verdict.child}, now);\n    return drop(frame, verdict.ring, reason_for(event), now);")],
@@ -358,32 +360,32 @@ MUTATIONS = [
 
     # R3: mend from the cache
     Mutation("mend-never", "a receiver's NAK passes", [
-        Edit(RECOVER, "!flow.is_past(wanted) || !may_speak(sender, now)) {", "flow.is_past(wanted) || !may_speak(sender, now)) {")]),
+        Edit(RECOVER, "(is_new || is_old) && flow.is_past(wanted);", "(is_new || is_old) && !flow.is_past(wanted);")]),
     Mutation("mend-absorb", "a receiver's NAK ends in the switch and nothing else happens", [
-        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      answer(sender, now);\n    }\n", "")], FASTER),
+        Edit(RECOVER, "    mend(sender, now);\n", "")], FASTER),
     Mutation("mend-ack", "no ACK(q-1) goes on in the NAK's place", [
-        Edit(RECOVER, "  if (wanted != acknowledged) {\n    say(sender, kAck, now);\n  }\n  if (is_new) {", "  if (is_new) {")], FASTER),
+        Edit(RECOVER, "  if (wanted != acknowledged && (is_new || !is_from_above)) {\n    say(sender, kAck, now);\n  }\n", "")], FASTER),
     Mutation("mend-old", "a NAK below a passes", [
-        Edit(RECOVER, "if ((!is_new && !is_old) ||", "if (!is_new ||")]),
+        Edit(RECOVER, "(is_new || is_old) && flow.is_past(wanted);", "is_new && flow.is_past(wanted);")]),
     Mutation("mend-above", "a NAK for what has not left is absorbed", [
-        Edit(RECOVER, "|| !flow.is_past(wanted) || !may_speak(", "|| !may_speak(")],
+        Edit(RECOVER, "(is_new || is_old) && flow.is_past(wanted);", "is_new || is_old;")],
         "a receiver asks for s only when something above s has reached it, and R1 lets nothing above s leave"),
     Mutation("mend-no-buffer", "a NAK after the receiver's own RNR NAK is mended", [
-        Edit(RECOVER, "    if (!flow.is_held(now.ns)) {\n      answer(sender, now);\n    }\n", "    answer(sender, now);\n")],
+        Edit(RECOVER, "  if (flow.is_held(now.ns)) {\n    return;\n  }\n  const ring::Ring& ring", "  const ring::Ring& ring")],
         "members here always have a buffer; against soft-RoCE it loops (docs/transports.md), which costs packets only"),
     Mutation("resend-past-s", "slots whose result has not left are sent again", [
         Edit(RECOVER, "      if (!flow.is_past(psn)) {\n        return false;", "      if (!wire::psn_before(psn, flow.next_in)) {\n        return false;"),
-        Edit(RECOVER, "if (!ring.slots.is_complete(slot, record.message)) {", "if (false) {")]),
+        Edit(RECOVER, "if (!ring.has_left(leg, slot, record.message)) {", "if (false) {")]),
     Mutation("resend-other-data", "what is sent again is the slot's result, whichever message it is of", [
         Edit(RECOVER, "const std::uint32_t slot = record.first_slot + packet;",
              "const std::uint32_t slot = (record.first_slot + record.packets + packet) % ring.slots.slots();"),
-        Edit(RECOVER, "if (!ring.slots.is_complete(slot, record.message)) {", "if (false) {")]),
+        Edit(RECOVER, "if (!ring.has_left(leg, slot, record.message)) {", "if (false) {")]),
     Mutation("resend-headers", "what is sent again has another message's headers", [
         Edit(RECOVER, ".headers = record.headers,", ".headers = (&record)[record.message % 2 == 0 ? 1 : -1].headers,")]),
     Mutation("resend-session", "what is sent again lacks the session", [
-        Edit(RECOVER, ".session = incarnations_.session_of(sender.ring),", ".session = 0,")]),
+        Edit(RECOVER, ".stamp = incarnations_.stamp_for(sender),", "")]),
     Mutation("resend-raw", "what is sent again lacks RESULT", [
-        Edit("lib/datapath/recovery/result_template.cpp", "  ina.flags = kInaFlagResult;\n", "")]),
+        Edit("lib/datapath/recovery/result_template.cpp", "  result.stamp.mark(ina);\n  return ina;", "  ina.session.set(hello_.session.get());\n  return ina;")]),
     Mutation("resend-ackreq", "the last result sent again does not ask for an acknowledgement", [
         Edit(RECOVER, "is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no", 
              "is_last ? ResultTemplate::AckRequest::no : ResultTemplate::AckRequest::no")], FASTER),
@@ -414,11 +416,11 @@ MUTATIONS = [
     Mutation("swallow-acks", "every repeat below a brings an ACK(a-1)", [
         Edit(RECOVER, "  if (flow.pass != Flow::Pass::nothing) {\n    return;\n  }\n", "")], FASTER),
     Mutation("swallow-resend", "repeats from a on bring no resend", [
-        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      answer(sender, now);\n    }\n", "")]),
+        Edit(RECOVER, "    if (!is_answered_already(sender, now)) {\n      answer(sender, now);\n    }\n", "")]),
     Mutation("swallow-resends", "every repeat from a on brings a resend", [
         Edit(RECOVER, "} else if (flow.pass != Flow::Pass::resent) {", "} else {")], FASTER),
     Mutation("swallow-own-pass", "a pass that the switch asked for brings a resend, too", [
-        Edit(RECOVER, "    if (!is_answered_already(flow, now)) {\n      answer(sender, now);\n    }\n", "    answer(sender, now);\n")], FASTER),
+        Edit(RECOVER, "    if (!is_answered_already(sender, now)) {\n      answer(sender, now);\n    }\n", "    answer(sender, now);\n")], FASTER),
     Mutation("swallow-pass", "no new pass is noticed", [
         Edit(FLOW, "  pass = Pass::nothing;\n", "")]),
     Mutation("swallow-silent", "when patience is over, repeats below a bring nothing", [
@@ -432,7 +434,7 @@ MUTATIONS = [
     Mutation("timer-ask-off", "nobody is asked because of a timer", [
         Edit(TIMERS, "  if (now.ns >= due()) {\n    recover_.ask(sender, now);\n  }\n", "")], FASTER),
     Mutation("timer-ask-all", "the timer asks those too whose packet has come", [
-        Edit(TIMERS, "stall && !rings_[index]->slots.has(stall->slot, child);", "stall.has_value();")]),
+        Edit(TIMERS, "      !rings_[sender.ring]->slots.has(stall->slot, sender.child)) {", "      true) {")]),
     Mutation("timer-karn", "repeats are timed", [
         Edit(RECOVER, "  flow.is_timing = false; // Karn: an acknowledgement may be for either copy\n", "")], FASTER),
     Mutation("timer-doubling", "T is not doubled", [
@@ -444,24 +446,24 @@ MUTATIONS = [
 
     # Patience with stragglers (§10)
     Mutation("keep-alive-off", "no waiting sender is kept alive", [
-        Edit(TIMERS, "      expect(keep_alive(sender, *stall, now));\n", "")]),
+        Edit(TIMERS, "    expect(keep_alive(sender, *awaited, now));\n", "")]),
     Mutation("keep-alive-rare", "a waiting sender is kept alive once in four of its timeouts", [
         Edit("lib/datapath/recovery/flow.hpp", "return ack_timeout_ns(ack_timeout) / 4;", "return ack_timeout_ns(ack_timeout) * 4;")]),
     Mutation("keep-alive-outstanding", "a sender is kept alive while its receiver has not acknowledged all", [
-        Edit(TIMERS, "    } else if (stall && !is_late) {", "    }\n    if (stall && !is_late) {")]),
+        Edit(TIMERS, "  } else if (const auto awaited", "  }\n  if (const auto awaited")]),
     Mutation("keep-alive-late", "the rank that is waited for is kept alive, too", [
-        Edit(TIMERS, "    } else if (stall && !is_late) {", "    } else if (stall) {")],
+        Edit(TIMERS, "oldest && ring.slots.has(oldest->slot, sender.child) ? oldest", "oldest ? oldest")],
         "the rank that is waited for has nothing unacknowledged, so it ignores the ACK"),
     Mutation("keep-alive-hello-off", "no sender of a waiting hello is kept alive", [
         Edit(TIMERS, "          recover_.keep_alive({index, child}, hello, {spec.keep_alive, waited}, now);\n", "")]),
 
     # Collectives in the switch (docs/protocol.md §2)
     Mutation("broadcast-first", "a broadcast's result is rank 0's data, whoever its root is", [
-        Edit(REDUCE, "child_of_rank(shape.root)", "child_of_rank(0)")]),
+        Edit(REDUCE, "child_of_rank(root)", "child_of_rank(0)")]),
     Mutation("broadcast-folded", "a broadcast's result is the fold of all ranks' data", [
         Edit("lib/datapath/slot/fold.hpp", "return {bitwise_or_of_bytes, root, 1};", "return {bitwise_or_of_bytes};")]),
     Mutation("broadcast-bits", "a broadcast makes NaNs canonical", [
-        Edit(REDUCE, "operators_.kernel(DataType::u8, Operation::bitwise_or)", "operators_.kernel(shape.data_type, Operation::min)")]),
+        Edit(REDUCE, "operators_.kernel(DataType::u8, Operation::bitwise_or)", "operators_.kernel(DataType::f32, Operation::min)")]),
     Mutation("broadcast-early", "a broadcast is complete when its root's packet is here", [
         Edit(SLOTS_INLINE, "return slot.arrived == dimensions_.children ?",
              "const bool is_roots =\n      slot.shape.collective == Collective::broadcast && contribution.child == slot.shape.root;\n"

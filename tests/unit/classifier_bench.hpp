@@ -43,6 +43,13 @@ inline std::string text_of(const Verdict& verdict) {
   case Verdict::Step::contribute:
     return fmt::format("{}.{} message {} packet {}", verdict.ring, verdict.child,
                        verdict.record->message, verdict.packet);
+  case Verdict::Step::total:
+    return fmt::format("total {} message {} packet {}", verdict.ring, verdict.record->message,
+                       verdict.packet);
+  case Verdict::Step::climb:
+    return fmt::format("climbs {}.{}", verdict.ring, verdict.child);
+  case Verdict::Step::descend:
+    return fmt::format("descends {}", verdict.ring);
   case Verdict::Step::wait:
     return fmt::format("waits {}.{}", verdict.ring, verdict.child);
   case Verdict::Step::begin:

@@ -139,6 +139,10 @@ const char* text_of(SlotEvent event) {
     return "stored";
   case SlotEvent::completed:
     return "completed";
+  case SlotEvent::total:
+    return "total";
+  case SlotEvent::total_early:
+    return "total_early";
   case SlotEvent::repeat_held:
     return "repeat_held";
   case SlotEvent::repeat_complete:

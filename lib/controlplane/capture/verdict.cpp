@@ -68,12 +68,17 @@ std::string arrival_verdict(const CapturedFrame& captured, const Names& names) {
     return "forwarded to " + ports_of(record.egress, names);
   case TraceEvent::waits:
     return fmt::format("hello of {} waits for the others", rank_of(record, names));
+  case TraceEvent::climbs:
+    return fmt::format("hello of {} is the last; one for all goes to the switch above",
+                       rank_of(record, names));
   case TraceEvent::begins:
     return fmt::format("hello of {} is the last; the ring begins", rank_of(record, names));
   case TraceEvent::held:
     return "held in " + packet_of(record, names);
   case TraceEvent::completed:
     return fmt::format("completes {}; all are folded", packet_of(record, names));
+  case TraceEvent::total:
+    return "total of " + packet_of(record, names) + " from the switch above";
   case TraceEvent::repeated:
     return "repeat, answered by the result of " + packet_of(record, names);
   case TraceEvent::dropped:
@@ -89,6 +94,10 @@ std::string departure_verdict(const CapturedFrame& captured, std::span<const std
   switch (record.event) {
   case TraceEvent::forwarded:
     return "forwarded from " + names.ports[record.ingress];
+  case TraceEvent::climbs:
+    return "hello for all children, to the switch above";
+  case TraceEvent::partial_sum:
+    return fmt::format("partial sum of {}, to the switch above", packet_of(record, names));
   case TraceEvent::result:
     return "result sent of " + packet_of(record, names);
   case TraceEvent::cached_result:

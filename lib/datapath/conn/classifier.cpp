@@ -35,6 +35,10 @@ bool is_result(const InaHeader& ina) {
   return (ina.flags & kInaFlagResult) != 0;
 }
 
+bool is_partial(const InaHeader& ina) {
+  return (ina.flags & kInaFlagPartial) != 0;
+}
+
 Opcode opcode_of(const Frame& frame) {
   return static_cast<Opcode>(wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset).opcode);
 }
@@ -159,11 +163,15 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   if (incarnations_.ports().port_of(sender).value_or(frame.ingress) != frame.ingress) {
     return dropped(DropReason::wrong_port);
   }
-  if (const auto reason = why_unacceptable(current_->rings()[sender.ring].spec(), opening)) {
-    return dropped(*reason);
+  const ring::Ring& ring = current_->rings()[sender.ring];
+  if (const auto reason = why_unacceptable(ring, opening)) {
+    return ring.is_in_tree() ? refused(sender, *reason) : dropped(*reason);
   }
-  return opening.shape.collective == Collective::hello ? hello(opening, connection, now)
-                                                       : data_start(opening, connection, now);
+  if (opening.shape.collective != Collective::hello) {
+    return data_start(opening, connection, now);
+  }
+  return ring.is_parent(sender.child) ? hello_from_above(opening, connection, now)
+                                      : hello(opening, connection, now);
 }
 
 /// A FIRST or ONLY whose result has left. Of its header only the session counts: with in-place
@@ -180,7 +188,7 @@ std::optional<Verdict> Classifier::repeated_start(const Frame& frame, const InaH
   }
   const bool is_hello = wire::is_hello(frame, ina);
   const bool is_of_incarnation =
-      ina.session.get() == incarnations_.session_of(sender.ring) ||
+      ina.session.get() == incarnations_.session_from(sender) ||
       (is_hello && incarnations_.incarnation_of(sender.ring) == incarnation_named_by(ina));
   if (!is_of_incarnation) {
     return is_hello ? std::nullopt : std::optional(dropped(DropReason::wrong_session));
@@ -235,12 +243,18 @@ Verdict Classifier::inside_ring_message(const Frame& frame, const Connection& co
   if (!fits_message(frame.packet, record.shape, record.packets, located.packet, mtu)) {
     return dropped(DropReason::length_mismatch);
   }
-  return {.step = Step::contribute,
-          .ring = connection.ring,
-          .child = connection.child,
-          .record = located.record,
-          .packet = located.packet,
-          .flow = &flow};
+  return contributed(sender, located.record, located.packet);
+}
+
+Verdict Classifier::contributed(const ring::RingChild& sender, MessageRecord* record,
+                                std::uint32_t packet) {
+  const bool is_parent = current_->rings()[sender.ring].is_parent(sender.child);
+  return {.step = is_parent ? Step::total : Step::contribute,
+          .ring = sender.ring,
+          .child = sender.child,
+          .record = record,
+          .packet = packet,
+          .flow = &incarnations_.flow_of(sender)};
 }
 
 /// A message without an INA header. On a live connection it changes nothing: on a plain
@@ -280,8 +294,25 @@ Verdict Classifier::foreign_start(const Frame& frame, ForeignReason reason, Conn
   if (connection != nullptr) {
     connection->count_packet(now);
   }
+  if (is_partial(header_of(frame))) {
+    return foreign_partial(frame, reason, connection, now);
+  }
   Verdict verdict = wire::is_hello(frame, header_of(frame)) ? foreign_hello(frame, connection, now)
                                                             : foreign_data(frame, connection);
+  verdict.foreign = reason;
+  return verdict;
+}
+
+/// Nobody but the switch that adds it up may see a partial sum (docs/protocol.md §11.4).
+Verdict Classifier::foreign_partial(const Frame& frame, ForeignReason reason,
+                                    Connection* connection, std::uint64_t now) {
+  const bool is_of_ring = connection != nullptr && (connection->state == ConnectionState::live ||
+                                                    connection->state == ConnectionState::dead);
+  if (!is_of_ring) {
+    incarnations_.connections().put_stranger(queue_pair_of(frame), frame.ingress,
+                                             ConnectionState::barred, now);
+  }
+  Verdict verdict = dropped(DropReason::partial_of_unknown_ring);
   verdict.foreign = reason;
   return verdict;
 }
@@ -332,6 +363,21 @@ Verdict Classifier::hello(const Opening& opening, Connection* connection, std::u
   return enter_history(opening);
 }
 
+/// docs/protocol.md §11.5, "Down". What the switch above gave out with the incarnation does not
+/// change while it runs.
+Verdict Classifier::hello_from_above(const Opening& total, Connection* connection,
+                                     std::uint64_t now) {
+  if (incarnations_.incarnation_of(total.sender.ring) != incarnation_named_by(total.ina)) {
+    return incarnations_.greet_from_above(total, now);
+  }
+  if (!is_admitted(connection, total)) {
+    return refused(total.sender, DropReason::hello_elsewhere);
+  }
+  const bool is_its_session = total.ina.session.get() == incarnations_.session_from(total.sender);
+  return refused(total.sender,
+                 is_its_session ? DropReason::hello_conflict : DropReason::wrong_session);
+}
+
 Verdict Classifier::data_start(const Opening& opening, Connection* connection, std::uint64_t now) {
   const auto& incarnation = incarnations_.incarnation_of(opening.sender.ring);
   if (!incarnation) {
@@ -340,7 +386,7 @@ Verdict Classifier::data_start(const Opening& opening, Connection* connection, s
   if (opening.ina.epoch.get() != incarnation->epoch) {
     return dropped(DropReason::wrong_epoch);
   }
-  if (opening.ina.session.get() != incarnations_.session_of(opening.sender.ring)) {
+  if (opening.ina.session.get() != incarnations_.session_from(opening.sender)) {
     return dropped(DropReason::wrong_session);
   }
   if (!is_admitted(connection, opening)) {
@@ -352,7 +398,7 @@ Verdict Classifier::data_start(const Opening& opening, Connection* connection, s
 
 Verdict Classifier::enter_history(const Opening& opening) {
   const auto entered = incarnations_.history_of(opening.sender)
-                           .enter(opening.ina.message_id.get(), opening.frame.packet.psn,
+                           .enter(message_id_of(opening.ina), opening.frame.packet.psn,
                                   opening.packets, opening.shape);
   switch (entered.entry) {
   case MessageHistory::Entry::stale:
@@ -365,11 +411,7 @@ Verdict Classifier::enter_history(const Opening& opening) {
   case MessageHistory::Entry::repeat:
     break;
   }
-  return {.step = Step::contribute,
-          .ring = opening.sender.ring,
-          .child = opening.sender.child,
-          .record = entered.record,
-          .flow = &incarnations_.flow_of(opening.sender)};
+  return contributed(opening.sender, entered.record, 0);
 }
 
 } // namespace weir::conn

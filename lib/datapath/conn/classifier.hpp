@@ -31,7 +31,7 @@ class Classifier {
              const Settings& settings, IsHeld is_held);
 
   /// For RoCE frames whose `pair` is not 0. Verifies the ICRC of a FIRST or ONLY; other packets of
-  /// a contribution may come unverified. On `wait` and `begin` the frame is kept. Call
+  /// a contribution may come unverified. On `wait`, `climb` and `begin` the frame is kept. Call
   /// Incarnations::take_given_up() afterwards.
   Verdict classify(frame::Frame& frame, std::uint64_t now);
 
@@ -52,6 +52,10 @@ class Classifier {
   Verdict foreign_hello(const frame::Frame& frame, Connection* connection, std::uint64_t now);
   Verdict foreign_data(const frame::Frame& frame, Connection* connection);
   Verdict hello(const Opening& opening, Connection* connection, std::uint64_t now);
+  Verdict hello_from_above(const Opening& total, Connection* connection, std::uint64_t now);
+  Verdict foreign_partial(const frame::Frame& frame, ForeignReason reason, Connection* connection,
+                          std::uint64_t now);
+  Verdict contributed(const ring::RingChild& sender, MessageRecord* record, std::uint32_t packet);
   Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);
   Verdict enter_history(const Opening& opening);
   std::optional<Verdict> repeated_start(const frame::Frame& frame, const wire::InaHeader& ina,

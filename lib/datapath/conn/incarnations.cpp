@@ -55,11 +55,11 @@ std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape
 
 RingConnections::RingConnections(const ring::Ring& ring)
     : hellos(ring.children()), beginning(ring.children()),
-      records(std::size_t{ring.children()} * ring.spec().depth()), admitted(ring.children()),
-      flows(ring.children()) {
+      records(std::size_t{ring.senders()} * ring.spec().depth()), admitted(ring.senders()),
+      flows(ring.senders()) {
   const std::uint32_t depth = ring.spec().depth();
-  for (std::uint16_t child = 0; child < ring.children(); ++child) {
-    const std::span own(records.data() + std::size_t{child} * depth, depth);
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::span own(records.data() + std::size_t{sender} * depth, depth);
     histories.emplace_back(own, ring.spec().packets_per_message());
   }
 }
@@ -69,7 +69,7 @@ std::uint32_t Incarnations::children_of(const ring::RingSet& set,
                                         const Settings& settings) {
   return std::accumulate(rings.begin(), rings.end(), settings.spare_children,
                          [&](std::uint32_t children, std::uint16_t ring) {
-                           return children + set.rings()[ring].children();
+                           return children + set.rings()[ring].senders();
                          });
 }
 
@@ -146,11 +146,15 @@ std::optional<DropReason> Incarnations::why_not_taken(const Opening& opening) co
 std::optional<DropReason> Incarnations::why_not_waiting(RingConnections& state,
                                                         const Opening& opening) {
   const Incarnation incarnation = incarnation_named_by(opening.ina);
-  if (const WaitingHello* known = state.hellos.find(opening.sender.child, incarnation)) {
+  if (WaitingHello* known = state.hellos.find(opening.sender.child, incarnation)) {
     const wire::Packet& packet = known->frame->packet;
     const bool is_repeat = packet.destination_qp == opening.frame.packet.destination_qp &&
                            packet.psn == opening.frame.packet.psn;
-    return is_repeat ? DropReason::repeat_held : DropReason::hello_conflict;
+    if (!is_repeat) {
+      return DropReason::hello_conflict;
+    }
+    state.hellos.hear(*known);
+    return DropReason::repeat_held;
   }
   const WaitingHello* others = state.hellos.find(incarnation);
   return others == nullptr
@@ -171,7 +175,7 @@ Verdict Incarnations::wait(RingConnections& state, const Opening& opening, std::
     give_up(opening.sender.ring, place, DropReason::hello_displaced);
   }
   const Incarnation incarnation = incarnation_named_by(opening.ina);
-  const std::uint64_t claim = claim_of(opening);
+  const std::uint64_t claim = claim_of(opening.frame);
   if (claim != 0) {
     claims_.add(claim);
   }
@@ -182,18 +186,54 @@ Verdict Incarnations::wait(RingConnections& state, const Opening& opening, std::
                            .arrived_ns = now * frame::kNsPerMs,
                            .kept_alive_ns = now * frame::kNsPerMs});
   const bool is_complete = state.hellos.is_complete(incarnation);
-  if (is_complete) {
+  const bool is_root = current_->rings()[opening.sender.ring].is_root();
+  if (is_complete && is_root) {
     state.complete = incarnation;
   }
-  return {.step = is_complete ? Step::begin : Step::wait,
+  const Step then = is_root ? Step::begin : Step::climb;
+  return {.step = is_complete ? then : Step::wait,
           .ring = opening.sender.ring,
           .child = opening.sender.child};
 }
 
+/// Only what all children wait for, and what the switch above has been told of: it gives the hosts
+/// below nothing that they have not asked for.
+Verdict Incarnations::greet_from_above(const Opening& total, std::uint64_t now) {
+  RingConnections& state = *rings_[total.sender.ring];
+  const Incarnation incarnation = incarnation_named_by(total.ina);
+  const auto last = static_cast<std::uint16_t>(total.sender.child - 1u);
+  const WaitingHello* hello = state.hellos.find(last, incarnation);
+  if (hello == nullptr || hello->climbed_ns == 0 || !state.hellos.is_complete(incarnation)) {
+    return refused(total.sender, DropReason::total_without_set);
+  }
+  if (connections_.take_in(queue_pair_of(total.frame), now) == nullptr) {
+    return dropped(DropReason::connection_table_full);
+  }
+  state.complete = incarnation;
+  return {.step = Step::descend, .ring = total.sender.ring, .child = total.sender.child};
+}
+
+bool Incarnations::is_awaited(const ring::RingChild& sender, const WaitingHello& hello) {
+  const ring::Ring& ring = current_->rings()[sender.ring];
+  WaitingHellos& hellos = rings_[sender.ring]->hellos;
+  if (!ring.is_rank(sender.child) || !hellos.is_complete(hello.incarnation)) {
+    return ring.is_rank(sender.child);
+  }
+  return hellos.newest_complete()->incarnation == hello.incarnation;
+}
+
+wire::SumStamp Incarnations::stamp_for(const ring::RingChild& sender) const {
+  const RingConnections& state = *rings_[sender.ring];
+  const ring::Ring& ring = current_->rings()[sender.ring];
+  return ring.leg_of(sender.child) == ring::Leg::outgoing
+             ? wire::SumStamp::partial(state.parent_session, ring.digest(), ring.range().first)
+             : wire::SumStamp::total(state.session);
+}
+
 /// The name of what a hello says about its queue pair; 0: it says nothing.
-std::uint64_t Incarnations::claim_of(const Opening& hello) const {
-  const std::uint32_t qp = queue_pair_told_by(hello.ina);
-  return qp == 0 ? 0 : claims_.name_of(hello.frame.source(), qp, hello.frame.ingress);
+std::uint64_t Incarnations::claim_of(const Frame& hello) const {
+  const std::uint32_t qp = queue_pair_told_by(header_of(hello));
+  return qp == 0 ? 0 : claims_.name_of(hello.source(), qp, hello.ingress);
 }
 
 std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t now) {
@@ -202,7 +242,7 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
   state.incarnation = std::exchange(state.complete, std::nullopt);
   state.epoch = state.incarnation->epoch;
   state.session = sessions_.draw(state.session);
-  for (std::uint16_t child = 0; child < state.admitted.size(); ++child) {
+  for (std::uint16_t child = 0; child < state.beginning.size(); ++child) {
     const WaitingHello hello = state.hellos.take(*state.hellos.find(child, *state.incarnation));
     admit(hello, {ring, child}, now);
     state.beginning[child] = hello.frame;
@@ -211,9 +251,30 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
   return state.beginning;
 }
 
+std::span<Frame* const> Incarnations::begin_below(Frame& total, const ring::RingChild& parent,
+                                                  std::uint64_t now) {
+  const auto hellos = begin(parent.ring, now);
+  rings_[parent.ring]->parent_session = header_of(total).session.get();
+  admit_parent(total, parent, now);
+  return hellos;
+}
+
+/// Its hello's result is to this switch what a child's hello is: it tells the rank's queue pair.
+void Incarnations::admit_parent(Frame& total, const ring::RingChild& parent, std::uint64_t now) {
+  Connection* connection = connections_.take_in(queue_pair_of(total), now);
+  assert(connection != nullptr); // greet_from_above() has asked for it
+  ++connection->hellos;
+  const std::uint64_t claim = claim_of(total);
+  if (claim != 0) {
+    claims_.add(claim);
+  }
+  admit({.frame = &total, .connection = connection, .claim = claim}, parent, now);
+}
+
 Verdict Incarnations::hello_verdict(const ring::RingChild& sender) {
   RingConnections& state = *rings_[sender.ring];
-  return {.step = Step::contribute,
+  const bool is_parent = current_->rings()[sender.ring].is_parent(sender.child);
+  return {.step = is_parent ? Step::total : Step::contribute,
           .ring = sender.ring,
           .child = sender.child,
           .record = state.histories[sender.child].greeting(),
@@ -238,7 +299,7 @@ void Incarnations::admit(const WaitingHello& hello, const ring::RingChild& sende
   connection.ack_timeout = header_of(frame).ack_timeout;
   connection.last_seen = now; // its hello may have waited for longer than the aging time
   state.admitted[sender.child] = &connection;
-  state.histories[sender.child].begin(frame.packet.psn, MessageShape::of(header_of(frame)));
+  state.histories[sender.child].begin(frame.packet.psn, shape_of(header_of(frame)));
   ports_.bind(sender, frame.ingress);
   begin_flow(hello, sender, now);
 }
@@ -350,6 +411,9 @@ void Incarnations::update_ports(std::uint16_t ring) {
       connection->port = port.value_or(connection->port);
       move_claim({ring, child}, connection->port);
     }
+    if (current_->rings()[ring].is_parent(child)) {
+      continue; // its hello's result does not wait
+    }
     for (WaitingHello& hello : state.hellos.of(child)) {
       if (hello.frame != nullptr && port.value_or(hello.frame->ingress) != hello.frame->ingress) {
         give_up(ring, hello, DropReason::wrong_port);
@@ -371,6 +435,9 @@ void Incarnations::move_claim(const ring::RingChild& sender, std::uint16_t port)
 }
 
 bool Incarnations::speaks_by(const ring::RingChild& child, std::uint16_t port) const {
+  if (current_->rings()[child.ring].is_parent(child.child)) {
+    return ports_.port_of(child) == port;
+  }
   const auto came_by_it = [port](const WaitingHello& hello) {
     return hello.frame != nullptr && hello.frame->ingress == port;
   };
@@ -442,6 +509,9 @@ void Incarnations::give_up_overtaken(const Frame& frame,
     return;
   }
   for (const ring::RingChild& sender : current_->senders(frame.pair)) {
+    if (current_->rings()[sender.ring].is_parent(sender.child)) {
+      continue;
+    }
     for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.child)) {
       const bool is_overtaken = hello.frame != nullptr && hello.frame->ingress == frame.ingress &&
                                 hello.frame->packet.destination_qp == frame.packet.destination_qp &&
@@ -470,7 +540,8 @@ std::uint64_t Incarnations::waiting_hellos() const {
 
 ChildStatus Incarnations::status_of(std::uint16_t ring, std::uint16_t child) const {
   const RingConnections& state = *rings_[ring];
-  ChildStatus status{.waiting_hellos = state.hellos.waiting_of(child),
+  const bool is_parent = current_->rings()[ring].is_parent(child);
+  ChildStatus status{.waiting_hellos = is_parent ? 0 : state.hellos.waiting_of(child),
                      .recovery = state.flows[child].counters};
   if (const Connection* connection = state.admitted[child]; connection != nullptr) {
     status.connected = true;

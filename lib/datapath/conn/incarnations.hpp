@@ -61,6 +61,7 @@ class RingConnections {
 
   std::optional<Incarnation> incarnation;
   std::uint32_t session = 0;
+  std::uint32_t parent_session = 0;   // X: that the switch above has given out
   std::optional<std::uint32_t> epoch; // of the last incarnation; none after a reset
   RetiredNonces retired;
   WaitingHellos hellos;
@@ -68,10 +69,10 @@ class RingConnections {
   std::optional<std::uint64_t> draining_since; // milliseconds; none: new incarnations may begin
   std::optional<Incarnation> complete;         // its hellos are all there
   std::vector<frame::Frame*> beginning;        // begin()'s answer, by child
-  std::vector<MessageRecord> records;          // H histories of 2N
-  std::vector<MessageHistory> histories;       // by child
-  std::vector<Connection*> admitted;           // by child; nullptr: none
-  std::vector<recovery::Flow> flows;           // by child
+  std::vector<MessageRecord> records;          // a history of 2N for each sender
+  std::vector<MessageHistory> histories;       // by sender
+  std::vector<Connection*> admitted;           // by sender; nullptr: none
+  std::vector<recovery::Flow> flows;           // by sender
 };
 
 /// The lives of the incarnations of one worker's rings (docs/protocol.md §2a): their hellos wait,
@@ -96,7 +97,7 @@ class Incarnations {
   Incarnations(const ring::CurrentRings& current, const std::vector<std::uint16_t>& rings,
                const Settings& settings);
 
-  /// Children of these rings, and of those that adopt() may bring.
+  /// Children and parents of these rings, and of those that adopt() may bring.
   static std::uint32_t children_of(const ring::RingSet& set,
                                    const std::vector<std::uint16_t>& rings,
                                    const Settings& settings);
@@ -104,15 +105,31 @@ class Incarnations {
   // The life of an incarnation.
 
   /// A hello, acceptable in itself, that names another incarnation than the one that runs. On
-  /// `wait` and `begin` its frame is kept. Call take_given_up() afterwards.
+  /// `wait`, `climb` and `begin` its frame is kept. Call take_given_up() afterwards.
   Verdict greet(const Opening& opening, std::uint64_t now);
+
+  /// The same for a hello's result from the switch above. On `descend` its frame is the caller's
+  /// for begin_below().
+  Verdict greet_from_above(const Opening& total, std::uint64_t now);
 
   /// After Step::begin: the old incarnation ends, the new one's connections are admitted, a session
   /// is drawn. Returns its hellos by child, the caller's again, which are to contribute message 0
   /// next (hello_verdict).
   std::span<frame::Frame* const> begin(std::uint16_t ring, std::uint64_t now);
 
-  /// The contribution that a child's hello makes once its incarnation has begun.
+  /// The same after Step::descend, with the frame of that verdict: the connection from the switch
+  /// above is admitted too, and its session is that of all that goes up.
+  std::span<frame::Frame* const> begin_below(frame::Frame& total, const ring::RingChild& parent,
+                                             std::uint64_t now);
+
+  /// The last child's hello of the complete set that is to climb to the switch above, time and
+  /// again: the newest one. nullptr when there is none. Only for a ring with a parent.
+  WaitingHello* climbing(std::uint16_t ring) { return rings_[ring]->hellos.newest_complete(); }
+
+  /// Whether the switch keeps the sender of a waiting hello alive (docs/protocol.md §11.5).
+  bool is_awaited(const ring::RingChild& sender, const WaitingHello& hello);
+
+  /// The contribution that a sender's hello makes once its incarnation has begun.
   Verdict hello_verdict(const ring::RingChild& sender);
 
   /// Retires the incarnation, forgets the epoch, gives up waiting hellos.
@@ -165,6 +182,16 @@ class Incarnations {
 
   std::uint32_t session_of(std::uint16_t ring) const { return rings_[ring]->session; }
 
+  /// That messages of this sender must have: this switch's own, or that of the one above.
+  std::uint32_t session_from(const ring::RingChild& sender) const {
+    const RingConnections& ring = *rings_[sender.ring];
+    return current_->rings()[sender.ring].is_parent(sender.child) ? ring.parent_session
+                                                                  : ring.session;
+  }
+
+  /// What the switch writes into the sums that leave on the sender's connection.
+  wire::SumStamp stamp_for(const ring::RingChild& sender) const;
+
   /// Since when the ring drains, in milliseconds; none: it does not.
   const std::optional<std::uint64_t>& draining_since(std::uint16_t ring) const {
     return rings_[ring]->draining_since;
@@ -199,7 +226,7 @@ class Incarnations {
     return rings_[sender.ring]->flows[sender.child];
   }
 
-  /// By child.
+  /// By sender.
   std::span<recovery::Flow> flows_of(std::uint16_t ring) { return rings_[ring]->flows; }
 
   MessageHistory& history_of(const ring::RingChild& sender) {
@@ -247,8 +274,8 @@ class Incarnations {
   void take(std::uint16_t ring, RingConnections connections);
   std::optional<DropReason> why_not_taken(const Opening& opening) const;
   static std::optional<DropReason> why_not_waiting(RingConnections& ring, const Opening& opening);
+  std::uint64_t claim_of(const frame::Frame& hello) const;
   Verdict wait(RingConnections& ring, const Opening& opening, std::uint64_t now);
-  std::uint64_t claim_of(const Opening& hello) const;
   void admit(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
   void begin_flow(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
   void end_flow(const ring::RingChild& sender);
@@ -256,6 +283,7 @@ class Incarnations {
   bool is_only_requester(const ring::RingChild& sender) const;
   void move_claim(const ring::RingChild& sender, std::uint16_t port);
   void end_incarnation(std::uint16_t ring);
+  void admit_parent(frame::Frame& total, const ring::RingChild& parent, std::uint64_t now);
   void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason);
   void give_up_all(std::uint16_t ring, DropReason reason);
 

@@ -36,8 +36,12 @@ std::optional<DropReason> MagicRule::judge(Frame& frame, const wire::InaHeader* 
       }
       return std::nullopt;
     }
-    const State state = state_after_header(known, frame, *ina, now);
+    const bool is_partial = (ina->flags & kInaFlagPartial) != 0;
+    const State state = is_partial ? State::barred : state_after_header(known, frame, *ina, now);
     set(table, key, state, frame, now);
+    if (is_partial) {
+      return DropReason::partial_of_unknown_ring;
+    }
     return state == State::barred ? std::optional(DropReason::unannounced) : std::nullopt;
   }
   if (known == nullptr) {

@@ -12,7 +12,8 @@ using wire::Position;
 
 namespace {
 
-constexpr std::uint8_t kMaxAckTimeout = 31; // IBTA §11.2.5.1: five bits
+constexpr std::uint32_t kMostQueuePair = 0xffffff; // IBTA §9.2
+constexpr std::uint8_t kMaxAckTimeout = 31;        // IBTA §11.2.5.1: five bits
 
 Position position_of(std::uint32_t packets, std::uint32_t k) {
   if (packets == 1) {
@@ -42,14 +43,25 @@ bool lengths_agree(const Opening& opening, std::uint16_t mtu) {
   return fits_message(packet, opening.shape, opening.packets, 0, mtu);
 }
 
-std::optional<DropReason> why_flags_unacceptable(const InaHeader& ina) {
-  if ((ina.flags & kInaFlagResult) != 0) {
+constexpr std::uint8_t kSumFlags = kInaFlagResult | kInaFlagPartial;
+
+/// A rank sends its own data, a switch below a partial sum, and the one above a total. All else
+/// would be added up, or read, as what it is not.
+std::optional<DropReason> why_flags_unacceptable(const ring::Ring& ring, std::uint16_t sender,
+                                                 std::uint8_t flags) {
+  const std::uint8_t sum = flags & kSumFlags;
+  if (ring.is_parent(sender)) {
+    if (sum != kInaFlagResult) {
+      return DropReason::raw_from_parent;
+    }
+  } else if ((sum & kInaFlagResult) != 0) {
     return DropReason::result_flag;
-  }
-  if ((ina.flags & kInaFlagPartial) != 0) {
+  } else if (ring.is_rank(sender) && sum != 0) {
     return DropReason::partial_flag;
+  } else if (!ring.is_rank(sender) && sum == 0) {
+    return DropReason::raw_from_switch;
   }
-  return ina.flags == 0 ? std::nullopt : std::optional(DropReason::reserved_bits);
+  return flags == sum ? std::nullopt : std::optional(DropReason::reserved_bits);
 }
 
 bool is_reducible(const MessageShape& shape) {
@@ -64,18 +76,40 @@ bool has_fitting_root(const Opening& opening) {
              : opening.shape.root == 0;
 }
 
-std::optional<DropReason> why_hello_unacceptable(const InaHeader& ina) {
-  if (ina.message_id.get() != 0 || ina.message_length.get() != 0) {
-    return DropReason::bad_hello;
+/// Whether a switch below has the ring, and its own part of it, as this one has them.
+std::optional<DropReason> why_differs(const ring::Ring& ring, const Opening& opening) {
+  if (opening.ina.message_id.get() != ring.digest()) {
+    return DropReason::ring_differs;
   }
-  if (ina.session.get() == 0) {
-    return DropReason::bad_nonce;
-  }
-  return ina.ack_timeout > kMaxAckTimeout ? std::optional(DropReason::bad_ack_timeout)
-                                          : std::nullopt;
+  const ring::RankRange& ranks = ring.child(opening.sender.child).ranks;
+  return opening.ina.root.get() == ranks.first ? std::nullopt
+                                               : std::optional(DropReason::range_differs);
 }
 
-std::optional<DropReason> why_collective_unacceptable(const Opening& opening) {
+std::optional<DropReason> why_hello_unacceptable(const ring::Ring& ring, const Opening& opening) {
+  const InaHeader& ina = opening.ina;
+  const std::uint16_t sender = opening.sender.child;
+  if (ina.message_length.get() != 0 || (ring.is_rank(sender) && ina.message_id.get() != 0)) {
+    return DropReason::bad_hello;
+  }
+  if (wire::nonce_of(ina) == 0) {
+    return DropReason::bad_nonce;
+  }
+  if (ina.ack_timeout > kMaxAckTimeout) {
+    return DropReason::bad_ack_timeout;
+  }
+  if (!ring.is_in_tree()) {
+    return std::nullopt;
+  }
+  if (ina.qp.get() == 0 || ina.qp.get() > kMostQueuePair) {
+    return DropReason::queue_pair_untold;
+  }
+  const bool is_switch_below = !ring.is_rank(sender) && !ring.is_parent(sender);
+  return is_switch_below ? why_differs(ring, opening) : std::nullopt;
+}
+
+std::optional<DropReason> why_collective_unacceptable(const ring::Ring& ring,
+                                                      const Opening& opening) {
   if (opening.ina.collective >= kCollectives) {
     return DropReason::unsupported_collective;
   }
@@ -86,7 +120,7 @@ std::optional<DropReason> why_collective_unacceptable(const Opening& opening) {
     return DropReason::bad_root;
   }
   if (opening.shape.collective == Collective::hello) {
-    return why_hello_unacceptable(opening.ina);
+    return why_hello_unacceptable(ring, opening);
   }
   const bool may_have_data = op::row_of(opening.shape.collective).contributes != op::Who::nobody;
   return may_have_data || opening.shape.data_bytes == 0 ? std::nullopt
@@ -138,22 +172,30 @@ std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame
   return std::nullopt;
 }
 
+MessageShape shape_of(const InaHeader& ina) {
+  MessageShape shape = MessageShape::of(ina);
+  if (shape.collective == Collective::hello && (ina.flags & kInaFlagPartial) != 0) {
+    shape.root = 0;
+  }
+  return shape;
+}
+
 Opening opening_of(const ring::RingSet& rings, frame::Frame& frame, const InaHeader& ina,
                    const ring::RingChild& sender) {
-  const MessageShape shape = MessageShape::of(ina);
+  const MessageShape shape = shape_of(ina);
   const std::uint16_t mtu = rings.rings()[sender.ring].spec().mtu;
   const auto packets = static_cast<std::uint32_t>((shape.message_bytes() + mtu - 1) / mtu);
   return {frame, ina, sender, shape, packets};
 }
 
-std::optional<DropReason> why_unacceptable(const ring::RingSpec& spec, const Opening& opening) {
-  if (const auto reason = why_flags_unacceptable(opening.ina)) {
+std::optional<DropReason> why_unacceptable(const ring::Ring& ring, const Opening& opening) {
+  if (const auto reason = why_flags_unacceptable(ring, opening.sender.child, opening.ina.flags)) {
     return reason;
   }
-  if (const auto reason = why_collective_unacceptable(opening)) {
+  if (const auto reason = why_collective_unacceptable(ring, opening)) {
     return reason;
   }
-  return why_length_unacceptable(spec, opening);
+  return why_length_unacceptable(ring.spec(), opening);
 }
 
 bool fits_message(const wire::Packet& packet, const MessageShape& shape, std::uint32_t packets,

@@ -8,6 +8,7 @@
 #include "wire/headers.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/packet.hpp"
+#include "wire/sum_stamp.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -28,10 +29,19 @@ inline const wire::InaHeader& header_of(const frame::Frame& frame) {
   return wire::view_as<wire::InaHeader>(frame.payload());
 }
 
-/// A hello's session field has the nonce of its run.
 inline Incarnation incarnation_named_by(const wire::InaHeader& hello) {
-  return {hello.epoch.get(), hello.session.get()};
+  return {hello.epoch.get(), wire::nonce_of(hello)};
 }
+
+/// The message id in the ring's sequence: a hello, whose field may say something else, is the first
+/// one.
+inline std::uint32_t message_id_of(const wire::InaHeader& ina) {
+  return ina.collective == static_cast<std::uint8_t>(Collective::hello) ? 0 : ina.message_id.get();
+}
+
+/// What all senders' headers of the message say alike. The root in a hello from a switch below is
+/// no broadcast's.
+wire::MessageShape shape_of(const wire::InaHeader& ina);
 
 /// docs/protocol.md §3, "Belonging": why the header does not belong to a ring; nullopt if it does.
 /// `sender` is then set to the child that sent it.
@@ -42,9 +52,9 @@ std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame
 Opening opening_of(const ring::RingSet& rings, frame::Frame& frame, const wire::InaHeader& ina,
                    const ring::RingChild& sender);
 
-/// docs/protocol.md §2: why a member's message cannot be aggregated, whatever the ring's state is.
-/// nullopt when it can.
-std::optional<DropReason> why_unacceptable(const ring::RingSpec& spec, const Opening& opening);
+/// docs/protocol.md §2, §11.4: why a message of the ring cannot be aggregated, whatever the ring's
+/// state is. nullopt when it can.
+std::optional<DropReason> why_unacceptable(const ring::Ring& ring, const Opening& opening);
 
 /// Whether packet `k` of a message of that shape and length has the right opcode position and
 /// payload (IBTA §9.7.2: all packets but the last are full).

@@ -28,7 +28,7 @@ QueuePairClaims::QueuePairClaims(std::uint32_t claims, const HashKey& hash_key)
 std::uint32_t QueuePairClaims::most_of(const ring::RingSet& rings) {
   std::uint32_t claims = 0;
   for (const ring::Ring& ring : rings.rings()) {
-    claims += kPerChild * ring.children();
+    claims += kPerChild * ring.senders();
   }
   return claims;
 }

@@ -19,8 +19,11 @@ struct Verdict {
     repeat,     // its result has left already
     gap,        // its FIRST was lost: drop it, and ask its sender for it
     contribute, // goes to slot record->first_slot + packet of the ring
+    total,      // the same, from the switch above
     wait,       // a hello; Incarnations keeps it
+    climb,      // the same, the last one of its incarnation: tell the switch above
     begin,      // the last hello of its incarnation; call Incarnations::begin() next
+    descend,    // the hello's result from above; call Incarnations::begin_below() next
     refuse,     // a hello that its ring does not take: drop it
     drop,
   };
@@ -29,7 +32,7 @@ struct Verdict {
   std::optional<ForeignReason> foreign{}; // for forward: an INA header that belongs to no ring here
   std::uint16_t ring = 0;                 // for all but forward and drop
   std::uint16_t child = 0;                //
-  MessageRecord* record = nullptr;        // for contribute
+  MessageRecord* record = nullptr;        // for contribute and total
   std::uint32_t packet = 0;               // k, likewise
   recovery::Flow* flow = nullptr;         // likewise
 };

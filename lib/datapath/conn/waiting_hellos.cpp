@@ -44,7 +44,7 @@ WaitingHello& WaitingHellos::place_for(std::uint16_t child, std::uint16_t port) 
 
 void WaitingHellos::put(WaitingHello& place, const WaitingHello& hello) {
   place = hello;
-  place.order = arrivals_++;
+  place.order = place.heard = arrivals_++;
   ++size_;
 }
 
@@ -55,6 +55,30 @@ bool WaitingHellos::is_complete(const Incarnation& incarnation) {
     }
   }
   return true;
+}
+
+std::uint64_t WaitingHellos::last_heard_of(const Incarnation& incarnation) {
+  std::uint64_t last = 0;
+  for (std::uint16_t child = 0; child < places_.size(); ++child) {
+    last = std::max(last, find(child, incarnation)->heard);
+  }
+  return last;
+}
+
+WaitingHello* WaitingHellos::newest_complete() {
+  WaitingHello* newest = nullptr;
+  std::uint64_t newest_heard = 0;
+  for (WaitingHello& hello : places_.back()) {
+    if (hello.frame == nullptr || !is_complete(hello.incarnation)) {
+      continue;
+    }
+    const std::uint64_t heard = last_heard_of(hello.incarnation);
+    if (newest == nullptr || heard > newest_heard) {
+      newest = &hello;
+      newest_heard = heard;
+    }
+  }
+  return newest;
 }
 
 std::uint32_t WaitingHellos::waiting_of(std::uint16_t child) const {

@@ -20,7 +20,9 @@ struct WaitingHello {
   std::uint64_t claim = 0;         // QueuePairClaims' name of its queue pair; 0: not told
   std::uint64_t arrived_ns = 0;    //
   std::uint64_t kept_alive_ns = 0; // when its sender was last told to wait
+  std::uint64_t climbed_ns = 0;    // of a last child: when its set last went up; 0: never
   std::uint64_t order = 0;         // order of arrival
+  std::uint64_t heard = 0;         // the same, of its newest repeat
 };
 
 /// The waiting hellos of one ring, outside its slots: four of each child, of different
@@ -45,8 +47,15 @@ class WaitingHellos {
   /// `place` comes from place_for() and is free.
   void put(WaitingHello& place, const WaitingHello& hello);
 
+  /// The hello has come again.
+  void hear(WaitingHello& hello) { hello.heard = arrivals_++; }
+
   /// True when every child has a hello of this incarnation.
   bool is_complete(const Incarnation& incarnation);
+
+  /// The last child's hello of the complete set of which a hello came last, or came again; nullptr
+  /// when none is complete.
+  WaitingHello* newest_complete();
 
   std::span<WaitingHello> of(std::uint16_t child) { return places_[child]; }
 
@@ -60,6 +69,8 @@ class WaitingHellos {
   WaitingHello take(WaitingHello& place);
 
  private:
+  std::uint64_t last_heard_of(const Incarnation& incarnation);
+
   std::vector<std::array<WaitingHello, kPerChild>> places_;
   std::uint64_t arrivals_ = 0;
   std::uint32_t size_ = 0;

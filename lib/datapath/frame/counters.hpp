@@ -147,6 +147,9 @@ struct RingCounters {
   std::uint64_t slots_completed = 0;
   std::uint64_t results = 0;        // result packets; answers from the cache not included
   std::uint64_t cached_results = 0; // repeats answered one by one from the cache
+  std::uint64_t partial_sums = 0;   // for the switch above
+  std::uint64_t totals = 0;         // from the switch above
+  std::uint64_t climbs = 0;         // hellos for the switch above
   std::uint64_t hellos = 0;         // hello exchanges completed
   std::uint64_t reduced_bytes = 0;  // tensor data in
   std::uint64_t flushes = 0;        // epochs begun and resets

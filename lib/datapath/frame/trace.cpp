@@ -14,12 +14,18 @@ std::string_view name_of(TraceEvent event) {
     return "forwarded";
   case TraceEvent::waits:
     return "waits";
+  case TraceEvent::climbs:
+    return "climbs";
   case TraceEvent::begins:
     return "begins";
   case TraceEvent::held:
     return "held";
   case TraceEvent::completed:
     return "completed";
+  case TraceEvent::partial_sum:
+    return "partial sum";
+  case TraceEvent::total:
+    return "total";
   case TraceEvent::result:
     return "result";
   case TraceEvent::repeated:

@@ -15,9 +15,12 @@ namespace weir::frame {
 enum class TraceEvent : std::uint8_t {
   forwarded,
   waits,  // a hello that waits for those of other ranks
+  climbs, // a hello for the switch above, which stands for those of all children
   begins, // a hello that nobody waits for any more: the ring's incarnation begins
   held,
   completed,
+  partial_sum, // of the children, for the switch above
+  total,       // the sum of all ranks, from the switch above
   result,
   repeated, // a repeat, which the cached result answers
   cached_result,
@@ -27,7 +30,7 @@ enum class TraceEvent : std::uint8_t {
   dropped,
 };
 
-inline constexpr std::size_t kTraceEvents = 12;
+inline constexpr std::size_t kTraceEvents = 15;
 
 /// The number of the stage that acted on a frame. What stages there are, only their callers know.
 enum class StageNumber : std::uint8_t {};
@@ -58,8 +61,9 @@ constexpr bool names_a_ring(TraceEvent event) {
 
 /// Whether the record names a message and a packet as well.
 constexpr bool names_a_slot(TraceEvent event) {
-  return names_a_ring(event) && event != TraceEvent::waits && event != TraceEvent::begins &&
-         event != TraceEvent::acknowledged && event != TraceEvent::asked;
+  return names_a_ring(event) && event != TraceEvent::waits && event != TraceEvent::climbs &&
+         event != TraceEvent::begins && event != TraceEvent::acknowledged &&
+         event != TraceEvent::asked;
 }
 
 class CaptureTap; // frame/capture_tap.hpp

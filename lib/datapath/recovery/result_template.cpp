@@ -67,10 +67,8 @@ void ResultTemplate::write(wire::ParsedBytes& frame, const ResultPacket& result,
 
 wire::InaHeader ResultTemplate::ina_of(const ResultPacket& result) const {
   wire::InaHeader ina = hello_;
-  ina.flags = kInaFlagResult;
-  ina.session.set(result.session);
   if (result.shape.collective == Collective::hello) {
-    ina.message_id.set(hello_.session.get()); // the nonce
+    result.stamp.mark(ina);
     return ina;
   }
   ina.operation = static_cast<std::uint8_t>(result.shape.operation);
@@ -81,6 +79,7 @@ wire::InaHeader ResultTemplate::ina_of(const ResultPacket& result) const {
   ina.ack_timeout = 0;
   ina.root.set(result.shape.root);
   ina.qp.set(0);
+  result.stamp.mark(ina);
   return ina;
 }
 

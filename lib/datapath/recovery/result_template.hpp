@@ -4,6 +4,7 @@
 #include "recovery/frame_template.hpp"
 #include "wire/message_shape.hpp"
 #include "wire/packet.hpp"
+#include "wire/sum_stamp.hpp"
 
 #include <cstdint>
 #include <span>
@@ -19,7 +20,7 @@ struct MessageHeaders {
   wire::ImmDt immediate{};
 };
 
-/// One packet of a message, and its result.
+/// One packet of a message, and its sum.
 struct ResultPacket {
   const MessageHeaders& headers;
   const wire::MessageShape& shape;
@@ -27,8 +28,8 @@ struct ResultPacket {
   std::uint32_t packets = 0; // of the message
   std::uint32_t k = 0;       // this one's number in it
   std::uint32_t psn = 0;
-  std::uint32_t session = 0;
-  std::span<const std::uint8_t> data; // of the result
+  wire::SumStamp stamp = wire::SumStamp::total(0);
+  std::span<const std::uint8_t> data; // of the sum
   std::uint32_t data_crc = 0;
 };
 

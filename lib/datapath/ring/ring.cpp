@@ -100,9 +100,9 @@ Ring::Ring(RingSpec spec)
     const RankRange& own = children_[number].ranks;
     std::fill_n(child_of_rank_.begin() + own.first, own.count, number);
   }
-  is_in_tree_ = !is_root() || std::ranges::any_of(children_, [](const Child& child) {
-    return child.kind == ChildKind::switch_below;
-  });
+  for (std::uint16_t sender = 0; sender < senders(); ++sender) {
+    ports_of_switches_ |= is_rank(sender) ? 0 : std::uint64_t{1} << *port_of(sender);
+  }
   digest_ = digest_of(spec_);
 }
 

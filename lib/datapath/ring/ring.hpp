@@ -41,7 +41,7 @@ class Ring {
   bool is_root() const { return !spec_.parent; }
 
   /// Whether another switch has a part in it.
-  bool is_in_tree() const { return is_in_tree_; }
+  bool is_in_tree() const { return ports_of_switches_ != 0; }
 
   /// What must be equal on all switches of the tree: the CRC-32 of id, world, N, max_message_bytes
   /// and MTU as 32-bit big-endian words, and the members' addresses of 16 bytes (docs/protocol.md
@@ -53,6 +53,9 @@ class Ring {
     const std::uint16_t first = children_.front().ranks.first;
     return {first, static_cast<std::uint16_t>(children_.back().ranks.last() - first + 1u)};
   }
+
+  /// The ports that lead to other switches: a set.
+  std::uint64_t ports_of_switches() const { return ports_of_switches_; }
 
   /// The child that answers for the rank; nullopt if another switch's child does. `rank` is below
   /// the world.
@@ -113,7 +116,7 @@ class Ring {
   RingSpec spec_;
   std::vector<Child> children_;
   std::vector<std::uint16_t> child_of_rank_; // children() for ranks of other switches
-  bool is_in_tree_ = false;
+  std::uint64_t ports_of_switches_ = 0;
   std::uint32_t digest_ = 0;
 };
 

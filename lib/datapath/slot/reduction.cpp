@@ -19,7 +19,7 @@ bool Reduction::make() {
   }
   const std::size_t skip = ina_bytes(task_.frames.front()->packet);
   crc_ = fold_frames(task_.frames, skip, task_.fold, task_.result);
-  for (frame::Frame* frame : task_.frames) {
+  for (frame::Frame* frame : task_.results) {
     seal_result(*frame, {task_.result, crc_}, task_.session);
   }
   phase_.store(Phase::made, std::memory_order_release);

@@ -20,13 +20,14 @@ class Reduction {
     std::span<frame::Frame* const> frames; // in order of children, verified
     std::span<std::uint8_t> result;        // the slot's, of as many bytes as each frame has of data
     Fold fold;
-    std::uint32_t session = 0;
+    std::span<frame::Frame* const> results; // the frames that become results: all, or none yet
+    std::uint32_t session = 0;              // of the results
   };
 
   /// Only when the one offered before has been made.
   void offer(const Task& task);
 
-  /// Folds the frames' data and turns the frames into results. False when another thread is making
+  /// Folds the frames' data and turns `results` into results. False when another thread is making
   /// it or it has been made.
   bool make();
 

@@ -6,6 +6,7 @@
 #include "weir/ina.hpp"
 #include "wire/icrc.hpp"
 #include "wire/packet.hpp"
+#include "wire/sum_stamp.hpp"
 
 #include <cstdint>
 
@@ -54,6 +55,13 @@ void seal_other_result(frame::Frame& frame, const SlotResult& result, std::uint3
 
 /// The same for a frame that still has its rank's own data.
 void write_result(frame::Frame& frame, const SlotResult& result, std::uint32_t session);
+
+/// The same for a frame whose header gets another session, or is no result's: a partial sum that
+/// goes to the switch above, or a total that has come from there.
+void seal_sum(frame::Frame& frame, const SlotResult& sum, const wire::SumStamp& stamp);
+
+/// The same for a frame that still has other data.
+void write_sum(frame::Frame& frame, const SlotResult& sum, const wire::SumStamp& stamp);
 
 /// Bytes of INA header before a message packet's data: 40 in a FIRST or ONLY, else 0.
 inline std::size_t ina_bytes(const wire::Packet& packet) {

@@ -12,7 +12,7 @@
 namespace weir::slot {
 namespace {
 
-std::optional<SlotEvent> disagreement(const wire::MessageShape& a, const wire::MessageShape& b) {
+std::optional<SlotEvent> difference(const wire::MessageShape& a, const wire::MessageShape& b) {
   if (a.operation != b.operation) {
     return SlotEvent::disagree_operation;
   }
@@ -34,13 +34,15 @@ std::optional<SlotEvent> disagreement(const wire::MessageShape& a, const wire::M
 } // namespace
 
 std::size_t SlotTable::Dimensions::bytes() const {
-  return slots() * (sizeof(Slot) + sizeof(std::uint32_t) + children * sizeof(frame::Frame*) + mtu);
+  const std::size_t own = sizeof(Slot) + sizeof(std::uint32_t);
+  return slots() * (own + senders() * sizeof(frame::Frame*) + result_bytes());
 }
 
 SlotTable::SlotTable(const Dimensions& dimensions, std::pmr::memory_resource* memory)
-    : dimensions_(dimensions), slots_(dimensions.slots(), memory),
-      frames_(dimensions.slots() * dimensions.children, memory),
-      results_(dimensions.slots() * dimensions.mtu, memory), filling_(memory) {
+    : dimensions_(dimensions), senders_(static_cast<std::uint16_t>(dimensions.senders())),
+      result_bytes_(dimensions.result_bytes()), slots_(dimensions.slots(), memory),
+      frames_(dimensions.slots() * dimensions.senders(), memory),
+      results_(dimensions.slots() * dimensions.result_bytes(), memory), filling_(memory) {
   filling_.reserve(dimensions.slots());
 }
 
@@ -52,17 +54,14 @@ SlotEvent SlotTable::arrive_otherwise(Slot& slot, const Contribution& contributi
   }
   const bool is_older = state == State::empty || slot.tag < contribution.message;
   if (is_older) {
-    if (state == State::filling || state == State::ready) {
+    if (state != State::empty && state != State::complete) {
       return SlotEvent::window_violation;
     }
     reclaim(slot, contribution);
     return store(slot, contribution, frame);
   }
-  if (const auto event = disagreement(slot.shape, contribution.shape)) {
+  if (const auto event = disagreement(slot, contribution)) {
     return *event;
-  }
-  if (slot.data_bytes != contribution.data_bytes) {
-    return SlotEvent::disagree_payload;
   }
   if (state == State::complete) {
     return SlotEvent::repeat_complete;
@@ -73,6 +72,45 @@ SlotEvent SlotTable::arrive_otherwise(Slot& slot, const Contribution& contributi
   return store(slot, contribution, frame);
 }
 
+SlotEvent SlotTable::arrive_total(const Contribution& contribution, frame::Frame* frame) {
+  assert(dimensions_.has_parent && contribution.child == dimensions_.children);
+  Slot& slot = slots_[contribution.slot];
+  const State state = state_of(slot);
+  if (state == State::empty || slot.tag < contribution.message) {
+    return SlotEvent::total_early;
+  }
+  if (slot.tag > contribution.message) {
+    return SlotEvent::stale;
+  }
+  if (const auto event = disagreement(slot, contribution)) {
+    return *event;
+  }
+  switch (state) {
+  case State::known:
+    return SlotEvent::repeat_held;
+  case State::complete:
+    return SlotEvent::repeat_complete;
+  case State::sent:
+    break;
+  default:
+    return SlotEvent::total_early;
+  }
+  slot.state = State::known;
+  cell(contribution.slot, contribution.child) = frame;
+  ++held_;
+  return SlotEvent::total;
+}
+
+/// Why a packet for the message that the slot holds is not part of it.
+std::optional<SlotEvent> SlotTable::disagreement(const Slot& slot,
+                                                 const Contribution& contribution) {
+  if (const auto event = difference(slot.shape, contribution.shape)) {
+    return event;
+  }
+  return slot.data_bytes == contribution.data_bytes ? std::nullopt
+                                                    : std::optional(SlotEvent::disagree_payload);
+}
+
 void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
   slot.state = State::filling;
   slot.arrived = 0;
@@ -80,7 +118,7 @@ void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
   slot.shape = contribution.shape;
   slot.tag = contribution.message;
   slot.first_arrival = contribution.now;
-  std::fill_n(&cell(contribution.slot, 0), dimensions_.children, nullptr);
+  std::fill_n(&cell(contribution.slot, 0), senders_, nullptr);
   slot.generation = generation_;
   slot.filling_index = filling();
   filling_.push_back(contribution.slot);
@@ -95,11 +133,29 @@ void SlotTable::stop_filling(Slot& slot) {
 }
 
 std::span<frame::Frame* const> SlotTable::frames_of(std::uint32_t slot) const {
-  return {frames_.data() + std::size_t{slot} * dimensions_.children, dimensions_.children};
+  return {frames_.data() + std::size_t{slot} * senders_, dimensions_.children};
+}
+
+std::span<std::uint8_t> SlotTable::room(std::uint32_t slot, std::size_t offset) {
+  return {results_.data() + std::size_t{slot} * result_bytes_ + offset, slots_[slot].data_bytes};
+}
+
+std::span<const std::uint8_t> SlotTable::room(std::uint32_t slot, std::size_t offset) const {
+  return {results_.data() + std::size_t{slot} * result_bytes_ + offset, slots_[slot].data_bytes};
 }
 
 std::span<std::uint8_t> SlotTable::result_room(std::uint32_t slot) {
-  return {results_.data() + std::size_t{slot} * dimensions_.mtu, slots_[slot].data_bytes};
+  return room(slot, 0);
+}
+
+std::span<std::uint8_t> SlotTable::total_room(std::uint32_t slot) {
+  assert(dimensions_.has_parent);
+  return room(slot, dimensions_.mtu);
+}
+
+SlotTable::TotalFrames SlotTable::total_frames_of(std::uint32_t slot) const {
+  assert(dimensions_.has_parent && state_of(slots_[slot]) == State::known);
+  return {frames_of(slot).first(dimensions_.children - 1u), cell(slot, dimensions_.children)};
 }
 
 std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
@@ -113,8 +169,16 @@ std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t ski
   return wire::crc32(0, result);
 }
 
-bool SlotTable::holds(std::uint16_t child) const {
-  return std::ranges::any_of(filling_, [&](std::uint32_t index) { return has(index, child); });
+bool SlotTable::holds(std::uint16_t sender) const {
+  return std::ranges::any_of(filling_, [&](std::uint32_t index) {
+    return has(index, sender) && !has_left(slots_[index], sender);
+  });
+}
+
+/// Whether the sender's frame of an unfinished slot has left with the partial sum.
+bool SlotTable::has_left(const Slot& slot, std::uint16_t sender) const {
+  return (slot.state == State::sent || slot.state == State::known) &&
+         sender + 1u == dimensions_.children;
 }
 
 void SlotTable::make_ready(std::uint32_t index, std::uint32_t crc) {
@@ -127,17 +191,40 @@ void SlotTable::make_ready(std::uint32_t index, std::uint32_t crc) {
 std::span<frame::Frame* const> SlotTable::release(std::uint32_t index) {
   Slot& slot = slots_[index];
   assert(state_of(slot) == State::ready && held_ >= dimensions_.children);
+  assert(!dimensions_.has_parent);
   slot.state = State::complete;
   stop_filling(slot);
   held_ -= dimensions_.children;
   return frames_of(index);
 }
 
+frame::Frame& SlotTable::release_partial(std::uint32_t index) {
+  Slot& slot = slots_[index];
+  assert(dimensions_.has_parent && state_of(slot) == State::ready && held_ != 0);
+  slot.state = State::sent;
+  --held_;
+  return *frames_of(index).back();
+}
+
+void SlotTable::release_total(std::uint32_t index, std::uint32_t crc) {
+  Slot& slot = slots_[index];
+  assert(state_of(slot) == State::known && held_ >= dimensions_.children);
+  slot.state = State::complete;
+  slot.total_crc = crc;
+  stop_filling(slot);
+  held_ -= dimensions_.children; // the parent's frame, and all children's but the last one's
+}
+
 SlotResult SlotTable::result_of(std::uint32_t index) const {
   const Slot& slot = slots_[index];
   assert(state_of(slot) == State::complete);
-  const std::span data(results_.data() + std::size_t{index} * dimensions_.mtu, slot.data_bytes);
-  return {data, slot.crc};
+  return dimensions_.has_parent ? SlotResult{room(index, dimensions_.mtu), slot.total_crc}
+                                : SlotResult{room(index, 0), slot.crc};
+}
+
+SlotResult SlotTable::partial_of(std::uint32_t index) const {
+  assert(dimensions_.has_parent && has_sent(index, slots_[index].tag));
+  return {room(index, 0), slots_[index].crc};
 }
 
 std::bitset<kMaxWorld> SlotTable::children_in(std::uint32_t slot) const {
@@ -153,8 +240,12 @@ std::vector<WaitingSlot> SlotTable::waiting() const {
   copies.reserve(filling_.size());
   for (const std::uint32_t index : filling_) {
     const Slot& slot = slots_[index];
-    if (slot.state == State::filling) {
-      copies.push_back({index, slot.tag, slot.first_arrival, children_in(index)});
+    if (slot.state == State::filling || slot.state == State::sent) {
+      copies.push_back({.slot = index,
+                        .message = slot.tag,
+                        .first_arrival = slot.first_arrival,
+                        .children = children_in(index),
+                        .is_sent = slot.state == State::sent});
     }
   }
   return copies;
@@ -179,6 +270,9 @@ std::vector<StuckSlot> SlotTable::longest_of(std::vector<WaitingSlot> waiting, s
       if (!slot.children[child]) {
         entry.missing.push_back(child);
       }
+    }
+    if (slot.is_sent) {
+      entry.missing.push_back(dimensions_.children);
     }
   }
   return stuck;

@@ -10,12 +10,14 @@
 #include <cassert>
 #include <cstdint>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace weir::slot {
 
-/// The reduced data of one slot and its CRC. Every rank's result packet gets them.
+/// The reduced data of one slot and its CRC: those of a partial sum or a total. Every packet of the
+/// sum gets them.
 struct SlotResult {
   std::span<const std::uint8_t> data;
   std::uint32_t crc = 0;
@@ -31,6 +33,8 @@ std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t ski
 enum class SlotEvent : std::uint8_t {
   stored,
   completed,        // the last bit is set: reduce, then emit for every child
+  total,            // what the switch above has made of the partial sum is there
+  total_early,      // the same, and the partial sum has not left
   repeat_held,      // bit set already, slot still filling
   repeat_complete,  // emit the cached result on this child's connection only
   stale,            // the slot is in use for a later message
@@ -58,6 +62,7 @@ struct WaitingSlot {
   std::uint64_t message = 0;
   std::uint64_t first_arrival = 0; // nanoseconds
   std::bitset<kMaxWorld> children; // whose packets have come
+  bool is_sent = false;            // the partial sum has left, and the total is missing
 };
 
 /// A filling slot, for reports.
@@ -65,11 +70,15 @@ struct StuckSlot {
   std::uint64_t message = 0;
   std::uint32_t packet = 0;
   std::uint64_t waiting_ns = 0;
-  std::vector<std::uint16_t> missing; // children
+  std::vector<std::uint16_t> missing; // children, or the parent
 };
 
 /// The 2N x L slots of one ring (docs/protocol.md §4). One worker owns a table. The table owns the
-/// frames stored in it until complete() or flush().
+/// frames stored in it until they leave or flush().
+///
+/// On the root of a tree, or where there is one switch, a slot is empty, filling, ready and
+/// complete. On a switch with a parent it is also sent, when its partial sum has left, and known,
+/// when the total has come (docs/protocol.md §11.3).
 class SlotTable {
  public:
   struct Dimensions {
@@ -77,11 +86,19 @@ class SlotTable {
     std::uint32_t messages = 0;            // 2N
     std::uint32_t packets_per_message = 0; // L
     std::uint16_t mtu = 0;                 // most bytes of payload in a packet
+    bool has_parent = false;               // the sum of the children's data is a partial one
 
     std::size_t slots() const { return std::size_t{messages} * packets_per_message; }
 
-    /// Frames that a ring can hold at once: all but the last contribution of every slot.
-    std::size_t held_frames() const { return slots() * (children - 1u); }
+    /// Children, and the parent.
+    std::size_t senders() const { return children + (has_parent ? 1u : 0u); }
+
+    /// Frames that a ring can hold at once: all but the last contribution of every slot, and the
+    /// total's where the last one has left.
+    std::size_t held_frames() const { return slots() * (senders() - 1u); }
+
+    /// Bytes of a slot's cached sums: the total, and a partial sum.
+    std::size_t result_bytes() const { return has_parent ? 2u * mtu : std::size_t{mtu}; }
 
     std::size_t bytes() const;
   };
@@ -98,6 +115,10 @@ class SlotTable {
     }
     return arrive_otherwise(slot, contribution, frame);
   }
+
+  /// The same for the total of a slot, from the switch above: the table of docs/protocol.md §11.4.
+  /// Takes the frame on `total`.
+  SlotEvent arrive_total(const Contribution& contribution, frame::Frame* frame);
 
   /// Asks for what arrive() uses of the slot. Also for the place of its result, with the last two
   /// packets, since it takes longer to come than one takes to be verified, and with the first one
@@ -121,13 +142,13 @@ class SlotTable {
   /// caller owns again once it has called release().
   std::span<frame::Frame* const> frames_of(std::uint32_t slot) const;
 
-  /// The place for the result of such a slot.
+  /// The place for the sum of such a slot: its result, or its partial sum.
   std::span<std::uint8_t> result_room(std::uint32_t slot);
 
-  /// Stores that the result is there. Until release() the slot counts as filling.
+  /// Stores that the sum is there. Until release() the slot counts as filling.
   void make_ready(std::uint32_t slot, std::uint32_t crc);
 
-  /// Whether the slot has the message's result, which has not left.
+  /// Whether the slot has the message's sum, which has not left.
   bool is_ready(std::uint32_t slot, std::uint64_t message) const {
     return is_in(State::ready, slot, message);
   }
@@ -137,29 +158,74 @@ class SlotTable {
     return is_in(State::filling, slot, message);
   }
 
+  /// Whether the message's partial sum has left, and its total has not come.
+  bool is_sent(std::uint32_t slot, std::uint64_t message) const {
+    return is_in(State::sent, slot, message);
+  }
+
+  /// Whether the message's total has come, and has not left.
+  bool is_known(std::uint32_t slot, std::uint64_t message) const {
+    return is_in(State::known, slot, message);
+  }
+
+  /// Whether packets of the message have come, and its result has not left.
+  bool is_unfinished(std::uint32_t slot, std::uint64_t message) const {
+    const State state = state_of(slots_[slot]);
+    return state != State::empty && state != State::complete && slots_[slot].tag == message;
+  }
+
+  /// Whether the message's partial sum has left, some time.
+  bool has_sent(std::uint32_t slot, std::uint64_t message) const {
+    const State state = state_of(slots_[slot]);
+    return slots_[slot].tag == message &&
+           (state == State::sent || state == State::known || state == State::complete);
+  }
+
   /// Whether the message's result has left.
   bool is_complete(std::uint32_t slot, std::uint64_t message) const {
     return is_in(State::complete, slot, message);
   }
 
-  /// Whether the slot has the child's packet. Only for a slot that holds the message.
-  bool has(std::uint32_t slot, std::uint16_t child) const { return cell(slot, child) != nullptr; }
+  /// Whether the slot has the sender's packet, or had it. Only for a slot that holds the message.
+  bool has(std::uint32_t slot, std::uint16_t sender) const { return cell(slot, sender) != nullptr; }
 
-  /// Whether the child's packet for the message has come, in this use of the slot or an earlier
+  /// Whether the sender's packet for the message has come, in this use of the slot or an earlier
   /// one.
-  bool has_come(std::uint32_t slot, std::uint64_t message, std::uint16_t child) const {
+  bool has_come(std::uint32_t slot, std::uint64_t message, std::uint16_t sender) const {
     const Slot& held = slots_[slot];
     return state_of(held) != State::empty &&
-           (held.tag == message ? has(slot, child) : held.tag > message);
+           (held.tag == message ? has(slot, sender) : held.tag > message);
   }
 
   /// The ready slot's frames leave, and are the caller's. Repeats get its result from now on.
   std::span<frame::Frame* const> release(std::uint32_t slot);
 
+  /// The ready slot's partial sum leaves with the last child's frame, which is the caller's. The
+  /// others stay until release_total().
+  frame::Frame& release_partial(std::uint32_t slot);
+
+  /// The known slot's total leaves, with the frames that total_frames_of() tells, which are the
+  /// caller's. `crc` is the total's.
+  void release_total(std::uint32_t slot, std::uint32_t crc);
+
+  /// The frames of a known slot: of all children but the last one, and of the parent.
+  struct TotalFrames {
+    std::span<frame::Frame* const> held;
+    frame::Frame* total;
+  };
+
+  TotalFrames total_frames_of(std::uint32_t slot) const;
+
+  /// The place for the total of a known slot.
+  std::span<std::uint8_t> total_room(std::uint32_t slot);
+
   const wire::MessageShape& shape_of(std::uint32_t slot) const { return slots_[slot].shape; }
 
   /// The cached result of a complete slot.
   SlotResult result_of(std::uint32_t slot) const;
+
+  /// The cached partial sum of a slot that has_sent() it.
+  SlotResult partial_of(std::uint32_t slot) const;
 
   std::uint64_t first_arrival_of(std::uint32_t slot) const { return slots_[slot].first_arrival; }
 
@@ -177,13 +243,13 @@ class SlotTable {
 
   /// Bytes of what arrive() uses, without frames and results.
   std::size_t state_bytes() const {
-    return slots_.size() * (sizeof(Slot) + dimensions_.children * sizeof(frame::Frame*));
+    return slots_.size() * (sizeof(Slot) + senders_ * sizeof(frame::Frame*));
   }
 
   std::uint64_t held() const { return held_; }
 
-  /// Whether a slot that is filling has a frame of this child. Takes time for each such slot.
-  bool holds(std::uint16_t child) const;
+  /// Whether a slot that is filling has a frame of this sender. Takes time for each such slot.
+  bool holds(std::uint16_t sender) const;
 
   std::uint32_t filling() const { return static_cast<std::uint32_t>(filling_.size()); }
 
@@ -201,7 +267,7 @@ class SlotTable {
  private:
   template <frame::Cache kInto>
   void load_result_room(std::uint32_t slot) const {
-    frame::prefetch_range<kInto>(results_.data() + std::size_t{slot} * dimensions_.mtu,
+    frame::prefetch_range<kInto>(results_.data() + std::size_t{slot} * result_bytes_,
                                  slots_[slot].data_bytes);
   }
 
@@ -209,6 +275,8 @@ class SlotTable {
     empty,
     filling,
     ready, // reduced, and not released
+    sent,  // the partial sum has left
+    known, // the total has come, and not left
     complete,
   };
 
@@ -217,12 +285,13 @@ class SlotTable {
     State state = State::empty;
     std::uint16_t arrived = 0;
     std::uint32_t data_bytes = 0;
-    std::uint32_t crc = 0; // of the cached result
+    std::uint32_t crc = 0; // of the cached sum of the children's data
     wire::MessageShape shape;
     std::uint64_t tag = 0;
     std::uint64_t generation = 0;
     std::uint64_t first_arrival = 0;
     std::uint32_t filling_index = 0; // index in filling_
+    std::uint32_t total_crc = 0;     // of the cached total of a switch with a parent
 
     /// Whether the contribution is one to the message that the slot holds.
     [[gnu::always_inline]] bool agrees(const Contribution& contribution) const {
@@ -239,6 +308,10 @@ class SlotTable {
     return state_of(slots_[slot]) == state && slots_[slot].tag == message;
   }
 
+  static std::optional<SlotEvent> disagreement(const Slot& slot, const Contribution& contribution);
+  std::span<std::uint8_t> room(std::uint32_t slot, std::size_t offset);
+  std::span<const std::uint8_t> room(std::uint32_t slot, std::size_t offset) const;
+  bool has_left(const Slot& slot, std::uint16_t sender) const;
   std::bitset<kMaxWorld> children_in(std::uint32_t slot) const;
   void stop_filling(Slot& slot);
   void reclaim(Slot& slot, const Contribution& contribution);
@@ -254,21 +327,24 @@ class SlotTable {
     return slot.arrived == dimensions_.children ? SlotEvent::completed : SlotEvent::stored;
   }
 
-  /// The child's frame; nullptr when it has not come. The frames of a complete slot have left.
-  frame::Frame*& cell(std::uint32_t slot, std::uint16_t child) {
-    assert(slot < slots_.size() && child < dimensions_.children);
-    return frames_[std::size_t{slot} * dimensions_.children + child];
+  /// The sender's frame; nullptr when it has not come. The frames of a complete slot have left, and
+  /// so has the last child's of a sent or known one.
+  frame::Frame*& cell(std::uint32_t slot, std::uint16_t sender) {
+    assert(slot < slots_.size() && sender < senders_);
+    return frames_[std::size_t{slot} * senders_ + sender];
   }
 
-  frame::Frame* const& cell(std::uint32_t slot, std::uint16_t child) const {
-    assert(slot < slots_.size() && child < dimensions_.children);
-    return frames_[std::size_t{slot} * dimensions_.children + child];
+  frame::Frame* const& cell(std::uint32_t slot, std::uint16_t sender) const {
+    assert(slot < slots_.size() && sender < senders_);
+    return frames_[std::size_t{slot} * senders_ + sender];
   }
 
   Dimensions dimensions_;
+  std::uint16_t senders_;
+  std::size_t result_bytes_; // of a slot
   std::pmr::vector<Slot> slots_;
-  std::pmr::vector<frame::Frame*> frames_;  // slot x children + child
-  std::pmr::vector<std::uint8_t> results_;  // slot x mtu
+  std::pmr::vector<frame::Frame*> frames_;  // slot x senders + sender
+  std::pmr::vector<std::uint8_t> results_;  // slot x result_bytes_
   std::uint64_t held_ = 0;                  // frames stored now
   std::pmr::vector<std::uint32_t> filling_; // filling and ready slots, in no order
   std::uint64_t generation_ = 1;            // slots of an older generation are empty
@@ -285,8 +361,9 @@ void SlotTable::flush_some(std::size_t slots, Release&& release) {
   for (; slots != 0 && !filling_.empty(); --slots) {
     const std::uint32_t index = filling_.back();
     filling_.pop_back();
-    for (std::uint16_t child = 0; child < dimensions_.children; ++child) {
-      if (frame::Frame* frame = cell(index, child); frame != nullptr) {
+    for (std::uint16_t sender = 0; sender < senders_; ++sender) {
+      frame::Frame* frame = cell(index, sender);
+      if (frame != nullptr && !has_left(slots_[index], sender)) {
         assert(held_ != 0);
         --held_;
         release(*frame);

@@ -20,6 +20,8 @@ DropReason reason_for(SlotEvent event) {
     return DropReason::repeat_held;
   case SlotEvent::stale:
     return DropReason::stale_repeat;
+  case SlotEvent::total_early:
+    return DropReason::total_early;
   case SlotEvent::window_violation:
     return DropReason::window_violation;
   case SlotEvent::disagree_operation:
@@ -42,6 +44,24 @@ DropReason reason_for(SlotEvent event) {
 Aggregate::Aggregate(Pipeline& pipeline)
     : rings_(pipeline.state.rings), reduce_(pipeline.reduce), emit_(pipeline.emit),
       recover_(pipeline.recover), forward_(pipeline.state.forward) {}
+
+void Aggregate::accept_total(frame::Frame& frame, const conn::Verdict& verdict,
+                             frame::Instant now) {
+  if (!wire::verify_icrc(frame)) {
+    return drop(frame, verdict.ring, DropReason::bad_icrc, now);
+  }
+  RingState& ring = *rings_[verdict.ring];
+  const SlotEvent event =
+      ring.slots.arrive_total(contribution_of(frame.packet, verdict, now), &frame);
+  if (event != SlotEvent::total) {
+    return accept_event(event, frame, verdict, now);
+  }
+  ++ring.counters.totals;
+  recover_.came(frame, verdict, now);
+  forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::total, verdict); });
+  passes<StageId::aggregate, StageId::emit>();
+  emit_.accept_total(verdict, now);
+}
 
 void Aggregate::accept_event(SlotEvent event, frame::Frame& frame, const conn::Verdict& verdict,
                              frame::Instant now) {

@@ -42,8 +42,11 @@ class Aggregate {
     forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::held, verdict); });
   }
 
-  /// The same for a verified packet inside a message, behind one that was stored in this instant on
-  /// the same connection of the ring. Nobody watches.
+  /// A total from the switch above.
+  void accept_total(frame::Frame& frame, const conn::Verdict& verdict, frame::Instant now);
+
+  /// As accept() for a verified packet inside a message, behind one that was stored in this instant
+  /// on the same connection of the ring. Nobody watches.
   [[gnu::always_inline]] void accept_next(frame::Frame& frame, const conn::Verdict& verdict,
                                           const slot::Contribution& contribution, RingState& ring,
                                           frame::Instant now) {

@@ -26,8 +26,8 @@ Classify::Classify(Pipeline& pipeline)
     : classifier_(pipeline.state.classifier), incarnations_(pipeline.state.incarnations),
       rings_(pipeline.state.rings), bridge_(pipeline.state.bridge),
       flow_cache_(pipeline.state.flow_cache), aggregate_(pipeline.aggregate), emit_(pipeline.emit),
-      recover_(pipeline.recover), timers_(pipeline.timers), forward_(pipeline.state.forward),
-      counters_(pipeline.state.counters) {}
+      recover_(pipeline.recover), climb_(pipeline.climb), timers_(pipeline.timers),
+      forward_(pipeline.state.forward), counters_(pipeline.state.counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms());
@@ -59,6 +59,17 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
                       rings_[verdict.ring]->slots, now.ms());
     passes<StageId::classify, StageId::aggregate>();
     return aggregate_.accept(frame, verdict, now);
+  case Verdict::Step::total:
+    passes<StageId::classify, StageId::aggregate>();
+    return aggregate_.accept_total(frame, verdict, now);
+  case Verdict::Step::climb:
+    forward_.note(frame, now, [&] { return hello_record(frame::TraceEvent::climbs, verdict); });
+    timers_.expect_hello(verdict.ring, now);
+    passes<StageId::classify, StageId::climb>();
+    return climb_.send(verdict.ring, now);
+  case Verdict::Step::descend:
+    forward_.note(frame, now, [&] { return hello_record(frame::TraceEvent::begins, verdict); });
+    return begin_below({verdict.ring, verdict.child}, frame, now);
   case Verdict::Step::wait:
     timers_.expect_hello(verdict.ring, now);
     return forward_.note(frame, now,
@@ -99,6 +110,22 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::incarnation_flush, now);
   const auto hellos = incarnations_.begin(ring, now.ms());
   drop_given_up_hellos(now);
+  take_hellos(ring, hellos, now);
+}
+
+/// The same when the switch above has begun the incarnation: what it sent completes message 0.
+void Classify::begin_below(const ring::RingChild& parent, frame::Frame& total, frame::Instant now) {
+  flush(parent.ring, DropReason::incarnation_flush, now);
+  const auto hellos = incarnations_.begin_below(total, parent, now.ms());
+  drop_given_up_hellos(now);
+  take_hellos(parent.ring, hellos, now);
+  recover_.begin(parent, total, now);
+  passes<StageId::classify, StageId::aggregate>();
+  aggregate_.accept_total(total, incarnations_.hello_verdict(parent), now);
+}
+
+void Classify::take_hellos(std::uint16_t ring, std::span<frame::Frame* const> hellos,
+                           frame::Instant now) {
   for (std::uint16_t child = 0; child < hellos.size(); ++child) {
     rings_[ring]->pins[child] =
         bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress, now.ms());

@@ -5,6 +5,7 @@
 #include "conn/incarnations.hpp"
 #include "l2/bridge.hpp"
 #include "stage/aggregate.hpp"
+#include "stage/climb.hpp"
 #include "stage/flow_cache.hpp"
 #include "stage/timers.hpp"
 
@@ -38,6 +39,8 @@ class Classify {
   void forward(frame::Frame& frame, frame::Instant now);
   void interleave(frame::Frame& frame, const ring::RingChild& sender, frame::Instant now);
   void begin_incarnation(std::uint16_t ring, frame::Instant now);
+  void begin_below(const ring::RingChild& parent, frame::Frame& total, frame::Instant now);
+  void take_hellos(std::uint16_t ring, std::span<frame::Frame* const> hellos, frame::Instant now);
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
   void end_connections(std::uint16_t ring, frame::Instant now);
   void drop_given_up_hellos(frame::Instant now);
@@ -50,6 +53,7 @@ class Classify {
   Aggregate& aggregate_;
   Emit& emit_;
   Recover& recover_;
+  Climb& climb_;
   Timers& timers_;
   Forward& forward_;
   frame::FrameCounters& counters_;

@@ -5,13 +5,16 @@
 #include "slot/result_packet.hpp"
 #include "stage/graph_watch.hpp"
 #include "stage/pipeline.hpp"
+#include "wire/crc32.hpp"
 #include "wire/icrc.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 namespace weir::stage {
 
+using ring::RingChild;
 using Entry = slot::ReductionQueue::Entry;
 
 static_assert(op::all_collectives_have(&op::CollectiveRow::receives, op::Who::everybody),
@@ -57,10 +60,13 @@ unsigned Emit::take_result(Entry& entry, frame::Instant now) {
 
 unsigned Emit::release_due(std::uint16_t index, frame::Instant now) {
   RingState& ring = *rings_[index];
+  if (!ring.is_root) [[unlikely]] {
+    return release_partial_sums(index, now);
+  }
   unsigned frames = 0;
   while (ring.is_due_ready()) {
     const Due leaving = ring.due;
-    ring.advance_due(ring.slots.frames_of(leaving.slot()).front()->packet.opcode, now.ns);
+    ring.advance(ring.due, ring.slots.frames_of(leaving.slot()).front()->packet.opcode, now.ns);
     ring.slots.load_state(ring.due.slot());
     // Behind a gap nothing may leave for a while: let the receivers say what they have.
     const bool is_last = ring.gaps != 0 && !ring.is_due_ready();
@@ -92,17 +98,108 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   return static_cast<unsigned>(frames.size());
 }
 
+/// docs/protocol.md §11.4: the sums of a switch with a parent leave in order too, up and down.
+unsigned Emit::release_partial_sums(std::uint16_t index, frame::Instant now) {
+  RingState& ring = *rings_[index];
+  unsigned sums = 0;
+  for (; ring.is_due_ready(); ++sums) {
+    const Due leaving = ring.due;
+    ring.advance(ring.due, ring.slots.frames_of(leaving.slot()).back()->packet.opcode, now.ns);
+    const bool is_last = ring.gaps != 0 && !ring.is_due_ready();
+    send_partial_sum(index, leaving, is_last ? AckRequest::yes : AckRequest::as_sent, now);
+  }
+  return sums;
+}
+
+void Emit::accept_total(const conn::Verdict& verdict, frame::Instant now) {
+  RingState& ring = *rings_[verdict.ring];
+  while (ring.is_total_due_known()) {
+    const Due leaving = ring.total_due;
+    const frame::Frame& total = *ring.slots.total_frames_of(leaving.slot()).total;
+    ring.advance(ring.total_due, total.packet.opcode, now.ns);
+    const bool is_last = ring.gaps != 0 && !ring.is_total_due_known();
+    send_total(verdict.ring, leaving, is_last ? AckRequest::yes : AckRequest::as_sent, now);
+  }
+}
+
+/// The sum of a hello has climbed already, or the switch above would not have begun.
+void Emit::send_partial_sum(std::uint16_t index, const Due& due, AckRequest ack_request,
+                            frame::Instant now) {
+  RingState& ring = *rings_[index];
+  const RingChild last{index, static_cast<std::uint16_t>(ring.slots.children() - 1u)};
+  frame::Frame& frame = ring.slots.release_partial(due.slot());
+  schedule_.expect(index, now.ns + recovery::kTimerFloor);
+  if (ring.slots.shape_of(due.slot()).collective == Collective::hello) {
+    ring.leaves(incarnations_.flow_of(last), frame.packet.psn, now.ns);
+    return forward_.consume(frame);
+  }
+  ++ring.counters.partial_sums;
+  slot::seal_sum(frame, ring.slots.partial_of(due.slot()), incarnations_.stamp_for(last));
+  request_acknowledgement(frame, ack_request);
+  // Not timed: it is acknowledged when all other racks have computed.
+  ring.leaves(incarnations_.flow_of(last), frame.packet.psn, now.ns);
+  send_sum(frame, last,
+           {.message = due.message,
+            .packet = due.packet,
+            .ring = index,
+            .child = last.child,
+            .event = frame::TraceEvent::partial_sum},
+           now);
+}
+
+/// To the first child in the frame from above, and to the others in the frames that were held.
+void Emit::send_total(std::uint16_t index, const Due& due, AckRequest ack_request,
+                      frame::Instant now) {
+  RingState& ring = *rings_[index];
+  const auto [held, total] = ring.slots.total_frames_of(due.slot());
+  const std::span room = ring.slots.total_room(due.slot());
+  if (!room.empty()) {
+    std::memcpy(room.data(), total->payload() + slot::ina_bytes(total->packet), room.size());
+  }
+  const std::uint32_t crc = wire::crc32(0, room);
+  ring.slots.release_total(due.slot(), crc);
+  ring.counters.results += held.size() + 1;
+  const auto record = [&](std::uint16_t sender) {
+    return frame::TraceRecord{.message = due.message,
+                              .packet = due.packet,
+                              .ring = index,
+                              .child = sender,
+                              .event = frame::TraceEvent::result};
+  };
+  for (std::uint16_t child = 0; child < held.size(); ++child) {
+    slot::write_result(*held[child], {room, crc}, incarnations_.session_of(index));
+    leave(*held[child], ring, incarnations_.flow_of({index, child}), ack_request, now);
+    send_sum(*held[child], {index, child}, record(child), now);
+  }
+  const RingChild parent{index, ring.slots.children()};
+  slot::seal_sum(*total, {room, crc}, incarnations_.stamp_for(parent));
+  leave(*total, ring, incarnations_.flow_of(parent), ack_request, now);
+  send_sum(*total, parent, record(parent.child), now);
+}
+
+void Emit::send_sum(frame::Frame& frame, const RingChild& sender, const frame::TraceRecord& record,
+                    frame::Instant now) {
+  passes<StageId::emit, StageId::forward>();
+  forward_.send(frame, frame::Departure::consumed, now, record,
+                incarnations_.ports().receiver_port_of(sender));
+}
+
 /// Takes down that the result leaves, and makes it ask for an acknowledgement.
 void Emit::leave(frame::Frame& frame, RingState& ring, recovery::Flow& flow, AckRequest ack_request,
                  frame::Instant now) {
+  const auto& bth = wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
+  request_acknowledgement(frame, ack_request);
+  ring.leaves(flow, frame.packet.psn, now.ns);
+  if ((bth.ack_request & wire::kAckRequest) != 0) {
+    flow.time(frame.packet.psn, now.ns);
+  }
+}
+
+void Emit::request_acknowledgement(frame::Frame& frame, AckRequest ack_request) {
   auto& bth = wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
   if (ack_request == AckRequest::yes && (bth.ack_request & wire::kAckRequest) == 0) [[unlikely]] {
     bth.ack_request |= wire::kAckRequest;
     wire::store_icrc(frame, wire::compute_icrc(frame));
-  }
-  ring.leaves(flow, frame.packet.psn, now.ns);
-  if ((bth.ack_request & wire::kAckRequest) != 0) {
-    flow.time(frame.packet.psn, now.ns);
   }
 }
 
@@ -124,7 +221,7 @@ bool Emit::has_result_on_connection_of(const frame::Frame& frame, const Entry& e
   }
   const auto senders = current_->senders(frame.pair);
   return std::any_of(senders.begin(), senders.end(), [&](const ring::RingChild& sender) {
-    return sender.ring == entry.ring &&
+    return sender.ring == entry.ring && sender.child < entry.reduction.task().frames.size() &&
            entry.reduction.task().frames[sender.child]->packet.destination_qp ==
                frame.packet.destination_qp;
   });
@@ -161,7 +258,9 @@ void Emit::answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, 
   RingState& ring = *rings_[verdict.ring];
   ++ring.counters.cached_results;
   forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::repeated, verdict); });
-  slot::write_result(frame, ring.slots.result_of(slot), incarnations_.session_of(verdict.ring));
+  const RingChild sender{verdict.ring, verdict.child};
+  const ring::Leg leg = current_->rings()[sender.ring].leg_of(sender.child);
+  slot::write_sum(frame, ring.cached_sum(leg, slot), incarnations_.stamp_for(sender));
   send_in_turn(frame, frame::Departure::consumed, now,
                ring_record(frame::TraceEvent::cached_result, verdict));
 }

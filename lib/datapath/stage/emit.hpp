@@ -31,6 +31,9 @@ class Emit {
   void answer_from_cache(frame::Frame& frame, const conn::Verdict& verdict, std::uint32_t slot,
                          frame::Instant now);
 
+  /// The total of the verdict's packet has come from the switch above. Sends those that are due.
+  void accept_total(const conn::Verdict& verdict, frame::Instant now);
+
   /// Sends every result that is due. Makes the reductions that nobody has begun.
   void drain_ring(std::uint16_t ring, frame::Instant now);
 
@@ -39,6 +42,13 @@ class Emit {
 
   unsigned take_result(slot::ReductionQueue::Entry& entry, frame::Instant now);
   unsigned release_due(std::uint16_t ring, frame::Instant now);
+  unsigned release_partial_sums(std::uint16_t ring, frame::Instant now);
+  void send_partial_sum(std::uint16_t ring, const Due& due, AckRequest ack_request,
+                        frame::Instant now);
+  void send_total(std::uint16_t ring, const Due& due, AckRequest ack_request, frame::Instant now);
+  void send_sum(frame::Frame& frame, const ring::RingChild& sender,
+                const frame::TraceRecord& record, frame::Instant now);
+  static void request_acknowledgement(frame::Frame& frame, AckRequest ack_request);
   unsigned send_results(std::uint16_t ring, const Due& due, AckRequest ack_request,
                         frame::Instant now);
   static void leave(frame::Frame& frame, RingState& ring, recovery::Flow& flow,

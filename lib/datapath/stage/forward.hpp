@@ -98,6 +98,12 @@ class Forward {
     return frame;
   }
 
+  /// Ends a frame whose data have left in another.
+  void consume(frame::Frame& frame) {
+    counters_.count(frame::Departure::consumed);
+    sink_.release(frame);
+  }
+
   /// Ends a frame that this stage drops.
   template <StageId kStage>
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now) {

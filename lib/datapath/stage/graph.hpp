@@ -26,38 +26,44 @@ namespace weir::stage {
   X(receive, Receive, "stage/receive.cpp", "learn the source, parse the headers",                  \
     Stages::of(dispatch), Drops::of(not_contiguous), Traces())                                     \
   X(dispatch, Dispatch, "stage/dispatch.cpp", "separate ring neighbours' packets from the rest",   \
-    Stages::of(queue, forward), Drops::of(wrong_port, unannounced, worker_queue_full), Traces())
+    Stages::of(queue, forward),                                                                    \
+    Drops::of(wrong_port, unannounced, partial_of_unknown_ring, worker_queue_full), Traces())
 
 /// The stages of a worker. stage::Pipeline makes and wires them.
 #define WEIR_WORKER_STAGES(X)                                                                      \
   X(queue, Queue, "stage/queue.cpp", "give rings equal shares of a busy worker",                   \
     Stages::of(classify), Drops::of(ring_queue_full, tenant_rate), Traces())                       \
   X(classify, Classify, "stage/classify.cpp", "find its ring, rank, message and packet",           \
-    Stages::of(aggregate, emit, recover),                                                          \
+    Stages::of(aggregate, emit, recover, climb),                                                   \
     Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag, \
-              partial_flag, reserved_bits, unsupported_collective, unsupported_pair, bad_root,     \
-              barrier_data, bad_hello, bad_nonce, wrong_nonce, bad_ack_timeout, wrong_epoch,       \
-              wrong_session, message_too_long, partial_element, old_epoch, retired_nonce,          \
-              hello_elsewhere, hello_conflict, hello_displaced, hello_overtaken, hello_given_up,   \
-              ring_draining, no_connection, unclassified, dead_connection, wrong_port,             \
-              unsupported_request, unannounced, window_exceeded, history_conflict,                 \
-              connection_table_full, out_of_turn, stale_repeat, disagree_operation, disagree_type, \
-              repeat_held, ring_reset, ring_withdrawn),                                            \
+              partial_flag, raw_from_switch, raw_from_parent, queue_pair_untold, ring_differs,     \
+              range_differs, total_without_set, partial_of_unknown_ring, reserved_bits,            \
+              unsupported_collective, unsupported_pair, bad_root, barrier_data, bad_hello,         \
+              bad_nonce, wrong_nonce, bad_ack_timeout, wrong_epoch, wrong_session,                 \
+              message_too_long, partial_element, old_epoch, retired_nonce, hello_elsewhere,        \
+              hello_conflict, hello_displaced, hello_overtaken, hello_given_up, ring_draining,     \
+              no_connection, unclassified, dead_connection, wrong_port, unsupported_request,       \
+              unannounced, window_exceeded, history_conflict, connection_table_full, out_of_turn,  \
+              stale_repeat, disagree_operation, disagree_type, repeat_held, ring_reset,            \
+              ring_withdrawn),                                                                     \
     Traces::of(Event::waits, Event::begins))                                                       \
   X(aggregate, Aggregate, "stage/aggregate.cpp",                                                   \
     "hold it in its slot until every rank's has come", Stages::of(reduce, emit),                   \
     Drops::of(bad_icrc, disagree_operation, disagree_type, disagree_length, disagree_collective,   \
               disagree_root, disagree_payload, repeat_held, stale_repeat, window_violation,        \
-              incarnation_flush, ring_reset, ring_withdrawn),                                      \
-    Traces::of(Event::held, Event::completed))                                                     \
+              total_early, incarnation_flush, ring_reset, ring_withdrawn),                         \
+    Traces::of(Event::held, Event::completed, Event::total))                                       \
   X(reduce, Reduce, "stage/reduce.cpp", "fold the slot in rank order, here or on a helper",        \
     Stages::of(emit), Drops(), Traces())                                                           \
   X(emit, Emit, "stage/emit.cpp", "send results in order, other frames in turn after them",        \
     Stages::of(forward), Drops(),                                                                  \
-    Traces::of(Event::result, Event::repeated, Event::cached_result))                              \
+    Traces::of(Event::partial_sum, Event::result, Event::repeated, Event::cached_result))          \
   X(recover, Recover, "stage/recover.cpp", "ask for what was lost, send results again",            \
-    Stages::of(forward), Drops::of(bad_icrc, unknown_message, repeat_swallowed, nak_mended),       \
-    Traces::of(Event::acknowledged, Event::asked, Event::resent))
+    Stages::of(forward),                                                                           \
+    Drops::of(bad_icrc, wrong_port, unknown_message, repeat_swallowed, nak_mended),                \
+    Traces::of(Event::acknowledged, Event::asked, Event::resent))                                  \
+  X(climb, Climb, "stage/climb.cpp", "say hello to the switch above, for all children",            \
+    Stages::of(forward), Drops(), Traces::of(Event::climbs))
 
 /// The last stages of an lcore.
 #define WEIR_STAGES_BEHIND_WORKER(X)                                                               \

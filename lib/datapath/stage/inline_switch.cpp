@@ -126,7 +126,7 @@ void InlineSwitch::change_rings(std::span<const ring::RingSpec> specs, frame::In
 std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
   const ring::Ring ring(spec);
   auto next = std::make_shared<const ring::RingSet>(current_->with(spec));
-  if (ring.children() > worker_.incarnations().spare_children()) {
+  if (ring.senders() > worker_.incarnations().spare_children()) {
     throw std::length_error("no room for the connections of one ring more");
   }
   const std::uint16_t index = current_->next_index();

@@ -75,6 +75,8 @@ class InlineSwitch : private WorkerSink {
 
   void withdraw_ring(std::uint16_t ring, frame::Instant now);
 
+  void set_ports_down(l2::PortSet ports, frame::Instant now) { worker_.set_ports_down(ports, now); }
+
   /// As ring::RingSet::with_changed.
   void change_rings(std::span<const ring::RingSpec> specs, frame::Instant now);
 

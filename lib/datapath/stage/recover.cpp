@@ -43,9 +43,10 @@ std::uint8_t syndrome_for(const Recover::Wait& wait) {
 } // namespace
 
 Recover::Recover(Pipeline& pipeline)
-    : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
-      rings_(pipeline.state.rings), schedule_(pipeline.state.schedule),
-      lines_(pipeline.state.lines), forward_(pipeline.state.forward), turns_(rings_.size()) {}
+    : current_(pipeline.state.current), ports_down_(pipeline.state.ports_down),
+      incarnations_(pipeline.state.incarnations), rings_(pipeline.state.rings),
+      schedule_(pipeline.state.schedule), lines_(pipeline.state.lines),
+      forward_(pipeline.state.forward), turns_(rings_.size()) {}
 
 void Recover::begin(const RingChild& sender, const frame::Frame& hello, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
@@ -148,16 +149,20 @@ void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::
     acknowledge_again(sender, now);
   } else if (flow.pass != Flow::Pass::resent) {
     flow.pass = Flow::Pass::resent;
-    if (!is_answered_already(flow, now)) {
+    if (!is_answered_already(sender, now)) {
       answer(sender, now);
     }
   }
   drop(frame, verdict.ring, DropReason::repeat_swallowed, now);
 }
 
-/// Whether the pass is what the switch has asked for, and the results are under way.
-bool Recover::is_answered_already(const Flow& flow, frame::Instant now) {
-  return flow.is_own_pass && now.ns - flow.progress_at < flow.round_trip_timer();
+/// Whether the pass is what the switch has asked for, and the results are under way. The switch
+/// above asks by itself for what it lacks.
+bool Recover::is_answered_already(const RingChild& sender, frame::Instant now) const {
+  const Flow& flow = incarnations_.flow_of(sender);
+  const bool is_under_way =
+      leg_of(sender) == ring::Leg::outgoing || now.ns - flow.progress_at < flow.round_trip_timer();
+  return flow.is_own_pass && is_under_way;
 }
 
 /// Once in a pass. When patience is over, the receiver has to say it itself: it is sent its last
@@ -189,7 +194,21 @@ bool Recover::is_waiting_for_repeat(const Flow& flow) {
   return flow.asked_at != 0 && !flow.went_back && flow.asked_for == flow.next_in;
 }
 
-std::uint64_t Recover::may_ask_at(const Flow& flow) {
+std::uint64_t Recover::may_ask_at(const RingChild& sender) const {
+  const Flow& flow = incarnations_.flow_of(sender);
+  return ring_of(sender).is_rank(sender.child) ? may_ask_rank_at(flow) : may_ask_switch_at(flow);
+}
+
+/// Once for each state of what it has brought, then at times that are twice as far apart.
+std::uint64_t Recover::may_ask_switch_at(const Flow& flow) {
+  if (flow.asks == 0 || flow.asked_for != flow.next_in) {
+    return 0;
+  }
+  const unsigned doublings = std::min<unsigned>(flow.asks - 1u, recovery::kMostDoublings);
+  return flow.asked_at + std::min(flow.timer() << doublings, recovery::kLongestPause);
+}
+
+std::uint64_t Recover::may_ask_rank_at(const Flow& flow) {
   if (flow.asks > 1) {
     return flow.asked_at +
            std::min(recovery::kRnrWait << std::min(flow.asks - 2u, 3u), recovery::kLongestPause);
@@ -204,24 +223,42 @@ std::uint64_t Recover::may_ask_at(const Flow& flow) {
 
 void Recover::ask(const RingChild& sender, frame::Instant now) {
   Flow& flow = incarnations_.flow_of(sender);
-  if (now.ns < flow.hushed_until || now.ns < may_ask_at(flow) || !may_speak(sender, now)) {
+  if (now.ns < flow.hushed_until || now.ns < may_ask_at(sender) || !may_speak(sender, now)) {
     return;
   }
+  const bool is_rank = ring_of(sender).is_rank(sender.child);
+  if (is_rank ? ask_rank(sender, now) : ask_switch(sender, now)) {
+    flow.asked(now.ns);
+  }
+}
+
+/// False when there is no room.
+bool Recover::ask_rank(const RingChild& sender, frame::Instant now) {
+  Flow& flow = incarnations_.flow_of(sender);
   if (flow.asks == 0) {
     // An ACK makes a soft-RoCE requester listen that has ignored a NAK (docs/transports.md).
     say(sender, kAck, now);
-    if (!say(sender, kNak, now)) {
-      return;
-    }
-    ++flow.counters.naks;
-  } else {
-    if (!say(sender, kAskAgain, now)) {
-      return;
-    }
+    const bool is_said = say(sender, kNak, now);
+    flow.counters.naks += is_said ? 1 : 0;
+    return is_said;
+  }
+  const bool is_said = say(sender, kAskAgain, now);
+  if (is_said) {
     ++flow.counters.rnr_naks;
     flow.hushed_until = now.ns + recovery::kRnrWait;
   }
-  flow.asked(now.ns);
+  return is_said;
+}
+
+/// It has what it sends in its cache, and obeys each NAK. False when there is no room.
+bool Recover::ask_switch(const RingChild& sender, frame::Instant now) {
+  Flow& flow = incarnations_.flow_of(sender);
+  const bool is_said = say(sender, kNak, now);
+  if (is_said) {
+    flow.asks = flow.asked_for == flow.next_in ? flow.asks : 0;
+    ++flow.counters.naks;
+  }
+  return is_said;
 }
 
 bool Recover::is_patient(std::uint16_t ring, frame::Instant now) const {
@@ -230,7 +267,12 @@ bool Recover::is_patient(std::uint16_t ring, frame::Instant now) const {
 }
 
 bool Recover::may_speak(const RingChild& sender, frame::Instant now) const {
-  return is_patient(sender.ring, now) && incarnations_.may_answer(sender);
+  return is_patient(sender.ring, now) && incarnations_.may_answer(sender) &&
+         !is_cut_off(sender.ring);
+}
+
+bool Recover::is_cut_off(std::uint16_t ring) const {
+  return (current_->rings()[ring].ports_of_switches() & ports_down_) != 0;
 }
 
 /// nullptr when there is no room.
@@ -384,12 +426,13 @@ bool Recover::send_last_again(const RingChild& sender, frame::Instant now) {
 bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& record,
                          std::uint32_t packet, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
+  const ring::Leg leg = leg_of(sender);
   const std::uint32_t psn = wire::psn_add(record.first_psn, packet);
   const std::uint32_t slot = record.first_slot + packet;
-  if (!ring.slots.is_complete(slot, record.message)) {
+  if (!ring.has_left(leg, slot, record.message)) {
     return false;
   }
-  const slot::SlotResult result = ring.slots.result_of(slot);
+  const slot::SlotResult result = ring.cached_sum(leg, slot);
   const ResultTemplate& headers = ring.results[sender.child];
   frame::Frame* frame =
       forward_.originate(static_cast<std::uint32_t>(headers.most_bytes(result.data.size())));
@@ -404,7 +447,7 @@ bool Recover::send_again(const RingChild& sender, const conn::MessageRecord& rec
                  .packets = record.packets,
                  .k = packet,
                  .psn = psn,
-                 .session = incarnations_.session_of(sender.ring),
+                 .stamp = incarnations_.stamp_for(sender),
                  .data = result.data,
                  .data_crc = result.crc},
                 is_last ? ResultTemplate::AckRequest::yes : ResultTemplate::AckRequest::no);
@@ -423,7 +466,10 @@ void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
   const wire::Aeth* aeth = recovery::find_aeth(frame);
   const auto sender = aeth == nullptr ? std::nullopt : incarnations_.sender_acknowledged_by(frame);
   if (!sender || !wire::icrc_is_valid(frame)) {
-    return send_on(frame, now);
+    return send_on(frame, incarnations_.ports().destination_of(frame.pair), now);
+  }
+  if (incarnations_.ports().receiver_port_of(*sender).value_or(frame.ingress) != frame.ingress) {
+    return drop(frame, sender->ring, DropReason::wrong_port, now);
   }
   rings_[sender->ring]->heard_at_ns = now.ns;
   switch (wire::kind_of(aeth->syndrome)) {
@@ -434,7 +480,7 @@ void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
   case wire::SyndromeKind::nak:
     return see_nak(frame, *sender, *aeth, now);
   case wire::SyndromeKind::reserved:
-    return send_on(frame, now);
+    return send_on(frame, *sender, now);
   }
 }
 
@@ -460,7 +506,7 @@ bool Recover::take_acknowledgement(const frame::Frame& frame, const RingChild& s
 void Recover::see_ack(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
                       frame::Instant now) {
   take_acknowledgement(frame, sender, aeth, wire::psn_add(frame.packet.psn, 1), now);
-  send_on(frame, now);
+  send_on(frame, sender, now);
 }
 
 void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
@@ -469,33 +515,49 @@ void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wi
     const auto wait = wire::rnr_wait(wire::value_of(aeth.syndrome));
     incarnations_.flow_of(sender).hold(now.ns, static_cast<std::uint64_t>(wait.count()));
   }
-  send_on(frame, now);
+  send_on(frame, sender, now);
 }
 
-/// A receiver lacks what is in the cache, unless it lacks what has not left (R3).
+/// A receiver lacks what is in the cache, unless it lacks what has not left (R3). Then its sender
+/// must hear of it, but for the switch above: that one is answered where the packet was lost.
 void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
                       frame::Instant now) {
   if (aeth.syndrome != kNak) {
-    return send_on(frame, now);
+    return send_on(frame, sender, now);
   }
   const std::uint32_t wanted = frame.packet.psn;
   Flow& flow = incarnations_.flow_of(sender);
   const std::uint32_t acknowledged = flow.unacknowledged;
   const bool is_new = take_acknowledgement(frame, sender, aeth, wanted, now);
   const bool is_old = wire::psn_before(wanted, acknowledged);
-  if ((!is_new && !is_old) || !flow.is_past(wanted) || !may_speak(sender, now)) {
-    return send_on(frame, now);
+  const bool is_from_above = leg_of(sender) == ring::Leg::outgoing;
+  const bool is_mendable = (is_new || is_old) && flow.is_past(wanted);
+  if ((!is_mendable && !is_from_above) || !may_speak(sender, now)) {
+    return send_on(frame, sender, now);
   }
-  if (wanted != acknowledged) {
+  if (wanted != acknowledged && (is_new || !is_from_above)) {
     say(sender, kAck, now);
   }
-  if (is_new) {
+  if (is_mendable && (is_new || is_from_above)) {
     ++flow.counters.mended;
-    if (!flow.is_held(now.ns)) {
-      answer(sender, now);
-    }
+    mend(sender, now);
   }
   drop(frame, sender.ring, DropReason::nak_mended, now);
+}
+
+/// A switch asks at times of its own, each of which counts.
+void Recover::mend(const RingChild& sender, frame::Instant now) {
+  const Flow& flow = incarnations_.flow_of(sender);
+  if (flow.is_held(now.ns)) {
+    return;
+  }
+  const ring::Ring& ring = ring_of(sender);
+  if (ring.is_rank(ring.receiver_of(sender.child))) {
+    return answer(sender, now);
+  }
+  if (!flow.is_answered_soon()) {
+    resend(sender, now);
+  }
 }
 
 void Recover::keep_alive(const RingChild& sender, const Wait& wait, frame::Instant now) {
@@ -520,10 +582,16 @@ void Recover::keep_alive(const RingChild& sender, const conn::WaitingHello& hell
   }
 }
 
-void Recover::send_on(frame::Frame& frame, frame::Instant now) {
+void Recover::send_on(frame::Frame& frame, const std::optional<std::uint16_t>& port,
+                      frame::Instant now) {
   passes<StageId::recover, StageId::forward>();
   forward_.send(frame, frame::Departure::forwarded, now, {.event = frame::TraceEvent::forwarded},
-                incarnations_.ports().destination_of(frame.pair));
+                port);
+}
+
+/// To the sender that it acknowledges.
+void Recover::send_on(frame::Frame& frame, const RingChild& sender, frame::Instant now) {
+  send_on(frame, incarnations_.ports().port_of(sender), now);
 }
 
 void Recover::drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now) {

@@ -62,11 +62,12 @@ class Recover {
   void accept_response(frame::Frame& frame, frame::Instant now);
 
   /// Asks the sender to go back to the lowest PSN that its receiver has not acknowledged: by a NAK,
-  /// later by RNR NAKs. Does nothing while it waits out an RNR NAK, or too soon after the last one.
+  /// and a rank later by RNR NAKs. Does nothing while it waits out an RNR NAK, or too soon after
+  /// the last one.
   void ask(const ring::RingChild& sender, frame::Instant now);
 
   /// When the sender may be asked next, in ns.
-  static std::uint64_t may_ask_at(const recovery::Flow& flow);
+  std::uint64_t may_ask_at(const ring::RingChild& sender) const;
 
   /// Sends the receiver again all that it has not acknowledged, because it or its sender wants it:
   /// now, or when the last answer is a round trip old (R3).
@@ -95,8 +96,12 @@ class Recover {
   /// Whether the ring's last news is no older than its patience.
   bool is_patient(std::uint16_t ring, frame::Instant now) const;
 
-  /// Whether the switch may speak to the sender in its receiver's name: within patience, and not
-  /// where somebody lies about queue pairs.
+  /// Whether a port of the ring that leads to another switch is down. Then this one is silent, so
+  /// that the hosts' own timers tell (docs/protocol.md §11.7).
+  bool is_cut_off(std::uint16_t ring) const;
+
+  /// Whether the switch may speak to the sender in its receiver's name: within patience, not where
+  /// somebody lies about queue pairs, and not while the ring is cut off.
   bool may_speak(const ring::RingChild& sender, frame::Instant now) const;
 
  private:
@@ -107,7 +112,21 @@ class Recover {
   static constexpr std::uint64_t kResendPause = 1'000; // ns; a round of the worker takes longer
 
   static bool is_waiting_for_repeat(const Flow& flow);
-  static bool is_answered_already(const Flow& flow, frame::Instant now);
+  static std::uint64_t may_ask_rank_at(const Flow& flow);
+  static std::uint64_t may_ask_switch_at(const Flow& flow);
+  bool ask_rank(const ring::RingChild& sender, frame::Instant now);
+  bool ask_switch(const ring::RingChild& sender, frame::Instant now);
+
+  const ring::Ring& ring_of(const ring::RingChild& sender) const {
+    return current_->rings()[sender.ring];
+  }
+
+  ring::Leg leg_of(const ring::RingChild& sender) const {
+    return ring_of(sender).leg_of(sender.child);
+  }
+
+  bool is_answered_already(const ring::RingChild& sender, frame::Instant now) const;
+  void mend(const ring::RingChild& sender, frame::Instant now);
   void acknowledge_again(const ring::RingChild& sender, frame::Instant now);
   frame::Frame* compose(const recovery::AnswerTemplate& answers, std::uint8_t syndrome,
                         std::uint32_t unacknowledged);
@@ -136,10 +155,12 @@ class Recover {
                frame::Instant now);
   bool take_acknowledgement(const frame::Frame& frame, const ring::RingChild& sender,
                             const wire::Aeth& aeth, std::uint32_t next, frame::Instant now);
-  void send_on(frame::Frame& frame, frame::Instant now);
+  void send_on(frame::Frame& frame, const std::optional<std::uint16_t>& port, frame::Instant now);
+  void send_on(frame::Frame& frame, const ring::RingChild& sender, frame::Instant now);
   void drop(frame::Frame& frame, std::uint16_t ring, DropReason reason, frame::Instant now);
 
   const ring::CurrentRings& current_;
+  const l2::PortSet& ports_down_;
   conn::Incarnations& incarnations_;
   RingStates& rings_;
   Schedule& schedule_;

@@ -18,14 +18,20 @@ slot::Fold Reduce::fold_of(std::uint16_t ring, const wire::MessageShape& shape) 
   case op::Who::everybody:
     return {.kernel = operators_.kernel(shape.data_type, shape.operation)};
   case op::Who::root:
-    if (const auto root = current_->rings()[ring].child_of_rank(shape.root)) {
-      return slot::Fold::copy_of(*root, operators_.kernel(DataType::u8, Operation::bitwise_or));
-    }
-    return {};
+    return copy_of_root(current_->rings()[ring], shape.root);
   case op::Who::nobody:
     return {};
   }
   return {};
+}
+
+/// The data of the child that answers for the root. Where it is another switch's, the last child's
+/// go up, and nobody reads them.
+slot::Fold Reduce::copy_of_root(const ring::Ring& ring, std::uint16_t root) const {
+  const auto child = ring.child_of_rank(root);
+  const auto last = static_cast<std::uint16_t>(ring.children() - 1u);
+  return slot::Fold::copy_of(child.value_or(last),
+                             operators_.kernel(DataType::u8, Operation::bitwise_or));
 }
 
 void Reduce::accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Instant now) {
@@ -37,9 +43,11 @@ void Reduce::accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Ins
   entry.ring = verdict.ring;
   entry.slot = slot;
   entry.collective = verdict.record->shape.collective;
-  entry.reduction.offer({.frames = slots.frames_of(slot),
+  const auto frames = slots.frames_of(slot);
+  entry.reduction.offer({.frames = frames,
                          .result = slots.result_room(slot),
                          .fold = fold_of(verdict.ring, verdict.record->shape),
+                         .results = frames.first(rings_[verdict.ring]->is_root ? frames.size() : 0),
                          .session = incarnations_.session_of(verdict.ring)});
   if (helpers_ == nullptr || !helpers_->ask(entry.reduction)) {
     entry.reduction.make();

@@ -18,6 +18,7 @@ class Reduce {
 
  private:
   slot::Fold fold_of(std::uint16_t ring, const wire::MessageShape& shape) const;
+  slot::Fold copy_of_root(const ring::Ring& ring, std::uint16_t root) const;
 
   const ring::CurrentRings& current_;
   op::Operators operators_;

@@ -7,13 +7,17 @@ namespace weir::stage {
 
 slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring) {
   const ring::RingSpec& spec = ring.spec();
-  return {ring.children(), spec.depth(), spec.packets_per_message(), spec.mtu};
+  return {.children = ring.children(),
+          .messages = spec.depth(),
+          .packets_per_message = spec.packets_per_message(),
+          .mtu = spec.mtu,
+          .has_parent = !ring.is_root()};
 }
 
 RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
-    : slots(dimensions_of(ring), memory), pins(ring.children()),
-      packets_per_message(ring.spec().packets_per_message()), answers(ring.children()),
-      results(ring.children()), resending(ring.children()) {}
+    : slots(dimensions_of(ring), memory), pins(ring.children()), is_root(ring.is_root()),
+      packets_per_message(ring.spec().packets_per_message()), answers(ring.senders()),
+      results(ring.senders()), resending(ring.senders()) {}
 
 std::optional<Stall> RingState::stall() const {
   if (!slots.is_filling(due.slot(), due.message)) {
@@ -22,17 +26,25 @@ std::optional<Stall> RingState::stall() const {
   return Stall{due.slot(), std::max(slots.first_arrival_of(due.slot()), due.since_ns)};
 }
 
-void RingState::advance_due(const wire::OpcodeInfo& leaving, std::uint64_t now_ns) {
-  due.since_ns = now_ns;
-  ++due.packet;
-  if (!leaving.ends_message()) {
+std::optional<Stall> RingState::unfinished() const {
+  const Due& oldest = is_root ? due : total_due;
+  if (!slots.is_unfinished(oldest.slot(), oldest.message)) {
+    return std::nullopt;
+  }
+  return Stall{oldest.slot(), std::max(slots.first_arrival_of(oldest.slot()), oldest.since_ns)};
+}
+
+void RingState::advance(Due& leaving, const wire::OpcodeInfo& kind, std::uint64_t now_ns) const {
+  leaving.since_ns = now_ns;
+  ++leaving.packet;
+  if (!kind.ends_message()) {
     return;
   }
-  ++due.message;
-  due.packet = 0;
-  due.first_slot += packets_per_message;
-  if (due.first_slot == slots.slots()) {
-    due.first_slot = 0;
+  ++leaving.message;
+  leaving.packet = 0;
+  leaving.first_slot += packets_per_message;
+  if (leaving.first_slot == slots.slots()) {
+    leaving.first_slot = 0;
   }
 }
 

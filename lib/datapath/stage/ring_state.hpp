@@ -43,11 +43,29 @@ struct RingState {
   /// Set when some child's packet is missing in the due slot.
   std::optional<Stall> stall() const;
 
+  /// The oldest slot that is not complete, if packets of it have come: what children wait for. On
+  /// the root, or where there is one switch, that is the due slot.
+  std::optional<Stall> unfinished() const;
+
   /// Whether the results of the due packet can leave.
   bool is_due_ready() const { return slots.is_ready(due.slot(), due.message); }
 
-  /// The due packet's results, which are of this kind, leave.
-  void advance_due(const wire::OpcodeInfo& leaving, std::uint64_t now_ns);
+  /// Whether the total of the packet whose total is due can leave.
+  bool is_total_due_known() const { return slots.is_known(total_due.slot(), total_due.message); }
+
+  /// What of the due packet leaves is of this kind.
+  void advance(Due& leaving, const wire::OpcodeInfo& kind, std::uint64_t now_ns) const;
+
+  /// Whether what leaves on such a connection for the message has left, and is in the cache.
+  bool has_left(ring::Leg leg, std::uint32_t slot, std::uint64_t message) const {
+    return leg == ring::Leg::outgoing ? slots.has_sent(slot, message)
+                                      : slots.is_complete(slot, message);
+  }
+
+  /// That, from the cache.
+  slot::SlotResult cached_sum(ring::Leg leg, std::uint32_t slot) const {
+    return leg == ring::Leg::outgoing ? slots.partial_of(slot) : slots.result_of(slot);
+  }
 
   /// A packet leaves on a connection of the ring for the first time. If its sender left out PSNs
   /// before it, they are missing no longer.
@@ -60,14 +78,16 @@ struct RingState {
   slot::SlotTable slots;
   frame::RingCounters counters;
   std::vector<std::optional<l2::Pin>> pins; // by child, of the incarnation
-  Due due;
-  std::uint32_t packets_per_message;             // L
-  std::uint32_t gaps = 0;                        // connections on which a packet is missing
-  std::uint64_t news_at_ns = 0;                  // when a child last brought a new packet
-  std::uint64_t heard_at_ns = 0;                 // when one last acknowledged, or the ring was made
-  std::vector<recovery::AnswerTemplate> answers; // by child: to its sender
-  std::vector<recovery::ResultTemplate> results; // by child: to its receiver
-  Turns resending;                               // children to whose receivers results leave again
+  bool is_root;
+  Due due;                           // results, or the partial sums of a switch with a parent
+  Due total_due;                     // of a switch with a parent
+  std::uint32_t packets_per_message; // L
+  std::uint32_t gaps = 0;            // connections on which a packet is missing
+  std::uint64_t news_at_ns = 0;      // when a child last brought a new packet
+  std::uint64_t heard_at_ns = 0;     // when one last acknowledged, or the ring was made
+  std::vector<recovery::AnswerTemplate> answers; // by sender: to it
+  std::vector<recovery::ResultTemplate> results; // by sender: to its receiver
+  Turns resending;                               // senders to whose receivers results leave again
 };
 
 /// By index in the set of rings; empty where another worker owns the ring.

@@ -18,8 +18,8 @@ constexpr std::uint64_t kNever = Schedule::kNever;
 
 Timers::Timers(Pipeline& pipeline)
     : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
-      rings_(pipeline.state.rings), schedule_(pipeline.state.schedule), recover_(pipeline.recover) {
-}
+      rings_(pipeline.state.rings), schedule_(pipeline.state.schedule), recover_(pipeline.recover),
+      climb_(pipeline.climb) {}
 
 void Timers::poll(frame::Instant now) {
   if (now.ns < schedule_.next()) [[likely]] {
@@ -44,13 +44,17 @@ std::uint64_t Timers::poll_ring(std::uint16_t ring, frame::Instant now) {
 std::uint64_t Timers::poll_hellos(std::uint16_t index, frame::Instant now) {
   const ring::RingSpec& spec = current_->rings()[index].spec();
   conn::WaitingHellos& hellos = incarnations_.waiting_hellos_of(index);
-  if (hellos.size() == 0 || spec.keep_alive == ring::KeepAlive::off) {
+  if (hellos.size() == 0 || recover_.is_cut_off(index)) {
     return kNever;
   }
-  std::uint64_t next = kNever;
+  std::uint64_t next = rings_[index]->is_root ? kNever : climb_.send_again(index, now);
+  if (spec.keep_alive == ring::KeepAlive::off) {
+    return next;
+  }
   for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
     for (conn::WaitingHello& hello : hellos.of(child)) {
-      if (hello.frame == nullptr || hello.claim == 0) {
+      if (hello.frame == nullptr || hello.claim == 0 ||
+          !incarnations_.is_awaited({index, child}, hello)) {
         continue;
       }
       const std::uint8_t ack_timeout = wire::find_ina_header(*hello.frame)->ack_timeout;
@@ -78,34 +82,55 @@ std::uint64_t Timers::poll_children(std::uint16_t index, frame::Instant now) {
   const std::optional<Stall> stall = rings_[index]->stall();
   const std::uint64_t timer = stall ? longest_timer(index) : 0;
   std::uint64_t next = kNever;
-  // What is due and may not be said now, because somebody lies, will hardly be allowed soon.
-  const auto expect = [&](std::uint64_t due) {
-    next = std::min(next, due > now.ns ? due : now.ns + recovery::kRnrWait);
-  };
-  for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
-    const RingChild sender{index, child};
-    const recovery::Flow& flow = incarnations_.flow_of(sender);
-    if (!flow.is_live || flow.own_qp == 0) {
-      continue;
-    }
-    const bool is_late = stall && !rings_[index]->slots.has(stall->slot, child);
-    if (is_late) {
-      expect(ask_late(sender, *stall, timer, now));
-    }
-    if (flow.is_outstanding()) {
-      expect(answer_later(sender, now));
-      expect(resend_overdue(sender, now));
-    } else if (stall && !is_late) {
-      expect(keep_alive(sender, *stall, now));
+  for (std::uint16_t sender = 0; sender < current_->rings()[index].senders(); ++sender) {
+    const recovery::Flow& flow = incarnations_.flow_of({index, sender});
+    if (flow.is_live && flow.own_qp != 0) {
+      next = std::min(next, poll_sender({index, sender}, stall, timer, now));
     }
   }
   return next;
 }
 
+/// `stall` is of the oldest slot that waits for children, and `timer` how long it may.
+std::uint64_t Timers::poll_sender(const RingChild& sender, const std::optional<Stall>& stall,
+                                  std::uint64_t timer, frame::Instant now) {
+  const recovery::Flow& flow = incarnations_.flow_of(sender);
+  const ring::Ring& ring = current_->rings()[sender.ring];
+  std::uint64_t next = kNever;
+  // What is due and may not be said now, because somebody lies, will hardly be allowed soon.
+  const auto expect = [&](std::uint64_t due) {
+    next = std::min(next, due > now.ns ? due : now.ns + recovery::kRnrWait);
+  };
+  if (stall && !ring.is_parent(sender.child) &&
+      !rings_[sender.ring]->slots.has(stall->slot, sender.child)) {
+    expect(ask_late(sender, *stall, timer, now));
+  }
+  if (flow.is_outstanding()) {
+    expect(answer_later(sender, now));
+    expect(resend_overdue(sender, now));
+  } else if (const auto awaited = awaited_by(sender)) {
+    expect(keep_alive(sender, *awaited, now));
+  }
+  return next;
+}
+
+/// The slot whose result the sender waits for, if nothing of it is under way (§10): the oldest one
+/// that has its packet and is not complete, or not sent where the packet goes up. The switch above
+/// waits for nobody.
+std::optional<Stall> Timers::awaited_by(const RingChild& sender) const {
+  const RingState& ring = *rings_[sender.ring];
+  const ring::Leg leg = current_->rings()[sender.ring].leg_of(sender.child);
+  if (leg == ring::Leg::entering) {
+    return std::nullopt;
+  }
+  const auto oldest = ring.is_root || leg == ring::Leg::outgoing ? ring.stall() : ring.unfinished();
+  return oldest && ring.slots.has(oldest->slot, sender.child) ? oldest : std::nullopt;
+}
+
 std::uint64_t Timers::longest_timer(std::uint16_t index) const {
   std::uint64_t longest = 0;
-  for (std::uint16_t child = 0; child < current_->rings()[index].children(); ++child) {
-    const recovery::Flow& flow = incarnations_.flow_of({index, child});
+  for (std::uint16_t sender = 0; sender < current_->rings()[index].senders(); ++sender) {
+    const recovery::Flow& flow = incarnations_.flow_of({index, sender});
     longest = std::max(longest, flow.is_measured() ? flow.timer() : 0);
   }
   return longest == 0 ? recovery::kFirstTimer : longest;
@@ -117,7 +142,7 @@ std::uint64_t Timers::ask_late(const RingChild& sender, const Stall& stall, std:
   const recovery::Flow& flow = incarnations_.flow_of(sender);
   const auto due = [&] {
     return std::max({stall.since_ns + timer, flow.heard_at + timer, flow.hushed_until,
-                     Recover::may_ask_at(flow)});
+                     recover_.may_ask_at(sender)});
   };
   if (now.ns >= due()) {
     recover_.ask(sender, now);
@@ -126,6 +151,10 @@ std::uint64_t Timers::ask_late(const RingChild& sender, const Stall& stall, std:
 }
 
 std::uint64_t Timers::resend_overdue(const RingChild& sender, frame::Instant now) {
+  // Only the switch above knows what is late: it waits for other racks.
+  if (current_->rings()[sender.ring].leg_of(sender.child) == ring::Leg::outgoing) {
+    return kNever;
+  }
   const recovery::Flow& flow = incarnations_.flow_of(sender);
   const auto due = [&] {
     return flow.resends == recovery::kMostResends || flow.is_resending

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "stage/climb.hpp"
 #include "stage/recover.hpp"
 
 namespace weir::stage {
@@ -24,6 +25,9 @@ class Timers {
   std::uint64_t poll_hellos(std::uint16_t ring, frame::Instant now);
   std::uint64_t poll_children(std::uint16_t ring, frame::Instant now);
   std::uint64_t longest_timer(std::uint16_t ring) const;
+  std::uint64_t poll_sender(const ring::RingChild& sender, const std::optional<Stall>& stall,
+                            std::uint64_t timer, frame::Instant now);
+  std::optional<Stall> awaited_by(const ring::RingChild& sender) const;
   std::uint64_t ask_late(const ring::RingChild& sender, const Stall& stall, std::uint64_t timer,
                          frame::Instant now);
   std::uint64_t answer_later(const ring::RingChild& sender, frame::Instant now);
@@ -35,6 +39,7 @@ class Timers {
   const RingStates& rings_;
   Schedule& schedule_;
   Recover& recover_;
+  Climb& climb_;
 };
 
 } // namespace weir::stage

@@ -48,6 +48,13 @@ void Worker::change_ring(std::uint16_t ring, frame::Instant now) {
   state_.schedule.expect(ring, now.ns); // a timer that was off may be due
 }
 
+void Worker::set_ports_down(l2::PortSet ports, frame::Instant now) {
+  state_.ports_down = ports;
+  for (const std::uint16_t ring : state_.owned) {
+    state_.schedule.expect(ring, now.ns); // timers that a dead link has stopped may be due
+  }
+}
+
 WorkerRing Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   auto connections = pipeline_.classify.withdraw_ring(ring, now);
   WorkerRing room(std::move(*state_.rings[ring]), std::move(connections));

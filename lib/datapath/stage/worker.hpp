@@ -67,6 +67,9 @@ class Worker {
   /// (ring::RingSet::with_changed).
   void change_ring(std::uint16_t ring, frame::Instant now);
 
+  /// These ports have no link.
+  void set_ports_down(l2::PortSet ports, frame::Instant now);
+
   /// As conn::Incarnations::set_aging.
   void set_aging(std::uint64_t milliseconds) {
     state_.incarnations.set_aging(milliseconds);

@@ -46,6 +46,7 @@ struct WorkerState {
   op::CpuLevel level;
   slot::ReductionHelpers* helpers;
 
+  l2::PortSet ports_down = 0;       // that have no link
   std::vector<std::uint16_t> owned; // rings
   RingStates rings;
   Schedule schedule;

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Trees of switches (docs/protocol.md §11): what passes between the switches and what the hosts
+/// get. The expected frames come from what the hosts sent and docs/protocol.md §5.
+
+#include "tree_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace weir::stage::tree_test {
+namespace {
+
+using test::Bytes;
+using test::JobSpec;
+using test::RingJob;
+
+constexpr std::ptrdiff_t kBth = 14 + 20 + 8; // of the hosts' frames
+constexpr std::uint16_t kUp = 7;
+constexpr std::size_t kRoot = 0;
+constexpr std::size_t kA = 1; // ranks 0 and 1, behind the root's port 0
+constexpr std::size_t kB = 2; // ranks 2, 3 and 4, behind its port 1
+
+JobSpec spec_of_job() {
+  JobSpec spec;
+  spec.world = 5;
+  spec.first_own_qp = 0x900;
+  spec.ack_timeout = 14; // 67 ms
+  return spec;
+}
+
+ring::Child rank(std::uint16_t number) {
+  return {.ranks = {number, 1}, .port = {}, .name = {}};
+}
+
+ring::Child switch_below(ring::RankRange ranks, std::uint16_t port) {
+  return {.ranks = ranks, .port = port, .kind = ring::ChildKind::switch_below, .name = "rack"};
+}
+
+/// Two racks below a root, of two ranks and of three.
+class Tree : public testing::Test {
+ protected:
+  Tree() : job(spec_of_job()) {
+    tree.add_switch({part({switch_below({0, 2}, 0), switch_below({2, 3}, 1)}, {})});
+    tree.add_switch({part({rank(0), rank(1)}, ring::Parent{kUp, "root"})});
+    tree.add_switch({part({rank(2), rank(3), rank(4)}, ring::Parent{kUp, "root"})});
+    tree.join(kRoot, 0, kA, kUp);
+    tree.join(kRoot, 1, kB, kUp);
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      tree.join_host(rank < 2 ? kA : kB, rank, rank);
+    }
+  }
+
+  ring::RingSpec part(std::vector<ring::Child> children, std::optional<ring::Parent> parent) {
+    ring::RingSpec spec = job.ring();
+    spec.children = std::move(children);
+    spec.parent = std::move(parent);
+    return spec;
+  }
+
+  void say_hello() {
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      tree.from_host(rank, job.hello(rank).bytes);
+    }
+  }
+
+  std::vector<test::Built> message(std::uint16_t rank, std::uint32_t id, const Bytes& data) {
+    test::InaSpec ina = job.ina_of(rank, id, static_cast<std::uint32_t>(data.size()));
+    ina.session = tree.session_of(tree.node_of(rank));
+    return job.message(rank, ina, data);
+  }
+
+  static Bytes words(std::uint32_t first, std::size_t count) {
+    Bytes data(4 * count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto value = static_cast<std::uint32_t>(first + 3 * i);
+      std::memcpy(data.data() + 4 * i, &value, sizeof value);
+    }
+    return data;
+  }
+
+  static Bytes sum(const std::vector<Bytes>& all) {
+    Bytes total(all.front().size());
+    for (std::size_t at = 0; at < total.size(); at += 4) {
+      std::uint32_t value = 0;
+      for (const Bytes& one : all) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, one.data() + at, sizeof word);
+        value += word;
+      }
+      std::memcpy(total.data() + at, &value, sizeof value);
+    }
+    return total;
+  }
+
+  /// The hosts' hellos and their results.
+  void begin() {
+    say_hello();
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      ASSERT_GE(tree.received(rank).size(), 1u) << "rank " << rank;
+    }
+  }
+
+  /// Data of all ranks for a message of some packets.
+  std::vector<Bytes> data_of(std::uint32_t id, std::size_t count) {
+    std::vector<Bytes> data;
+    for (std::uint32_t rank = 0; rank < 5; ++rank) {
+      data.push_back(words(1000 * id + 100'000 * rank, count));
+    }
+    return data;
+  }
+
+  /// What rank's successor must receive for the packets that rank sent.
+  std::vector<Bytes> results_for(std::uint16_t sender, const std::vector<test::Built>& packets,
+                                 const Bytes& total) {
+    std::vector<Bytes> results;
+    std::size_t at = 0;
+    const std::uint32_t session = tree.session_of(tree.node_of(job.successor_of(sender)));
+    for (const test::Built& packet : packets) {
+      const std::size_t bytes = test::data_of(packet).size();
+      const Bytes part(total.begin() + static_cast<std::ptrdiff_t>(at),
+                       total.begin() + static_cast<std::ptrdiff_t>(at + bytes));
+      test::Built result = test::result_of(packet, part);
+      if (test::starts_message(result)) {
+        test::put32(result.bytes, result.payload + test::kInaSessionAt, session);
+        test::seal(result);
+      }
+      results.push_back(result.bytes);
+      at += bytes;
+    }
+    return results;
+  }
+
+  /// All ranks send a message; every one gets the sum.
+  void all_reduce(std::uint32_t id, std::size_t count) {
+    const auto data = data_of(id, count);
+    const Bytes total = sum(data);
+    std::vector<std::vector<test::Built>> sent;
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      sent.push_back(message(rank, id, data[rank]));
+      for (const test::Built& packet : sent.back()) {
+        tree.from_host(rank, packet.bytes);
+      }
+    }
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      const std::uint16_t next = job.successor_of(rank);
+      EXPECT_EQ(tree.received(next), results_for(rank, sent[rank], total)) << "rank " << next;
+    }
+  }
+
+  /// The same, where links lose frames and the switches need time to mend it. The hosts answer as
+  /// responders do, and take each packet once.
+  void all_reduce_with_losses(std::uint32_t id, std::size_t count) {
+    const auto data = data_of(id, count);
+    const Bytes total = sum(data);
+    std::vector<std::vector<test::Built>> sent;
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      sent.push_back(message(rank, id, data[rank]));
+    }
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      for (const test::Built& packet : sent[rank]) {
+        tree.from_host(rank, packet.bytes);
+      }
+    }
+    tree.wait(20'000'000);
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      const std::uint16_t next = job.successor_of(rank);
+      EXPECT_EQ(transport_of(std::exchange(taken[next], {})),
+                transport_of(results_for(rank, sent[rank], total)))
+          << "message " << id << " at rank " << next << ": " << tree.drops();
+    }
+  }
+
+  /// From BTH to payload. A packet that leaves again, or before a stall, differs in what is left
+  /// out here: AckReq, IP identification, and the checks.
+  static std::vector<Bytes> transport_of(std::vector<Bytes> frames) {
+    for (Bytes& frame : frames) {
+      frame[kBth + 8] &= 0x7f;
+      frame = Bytes(frame.begin() + kBth, frame.end() - 4);
+    }
+    return frames;
+  }
+
+  /// Makes the hosts answer: an ACK for the next packet and for one that comes again, and a NAK for
+  /// the first one behind a gap.
+  void let_hosts_answer() {
+    tree.answer = [this](std::uint16_t rank, const Bytes& bytes) -> Bytes {
+      if (bytes[kBth] >= 0x10) {
+        acknowledged[rank].push_back(bytes[kBth + 12]);
+        return {};
+      }
+      const auto sender = static_cast<std::uint16_t>((rank + 4) % 5);
+      const std::uint32_t psn = test::get32(bytes, kBth + 8) & 0xffffff;
+      std::uint32_t& expected =
+          expected_psn.try_emplace(rank, job.first_psn_of(sender)).first->second;
+      const auto ahead = static_cast<std::int32_t>((psn - expected) << 8);
+      if (ahead > 0) {
+        return test::build(job.answer_to(sender, 0x60, expected)).bytes;
+      }
+      if (ahead == 0) {
+        taken[rank].push_back(bytes);
+        expected = (expected + 1) & 0xffffff;
+      }
+      return test::build(job.answer_to(sender, 0x1f, expected - 1)).bytes;
+    };
+  }
+
+  std::map<std::uint16_t, std::uint32_t> expected_psn;
+  std::map<std::uint16_t, std::vector<Bytes>> taken;               // by rank, in order
+  std::map<std::uint16_t, std::vector<std::uint8_t>> acknowledged; // syndromes, by requester
+  RingJob job;
+  TreeFixture tree;
+};
+
+TEST_F(Tree, BeginsFromTheRootDownwards) {
+  for (std::uint16_t rank = 0; rank < 4; ++rank) {
+    tree.from_host(rank, job.hello(rank).bytes);
+    EXPECT_FALSE(tree.nodes[kRoot]->inside.worker().incarnations().incarnation_of(0));
+  }
+  EXPECT_EQ(tree.sent(kA, kUp), 1u) << "one hello for its two ranks";
+  EXPECT_EQ(tree.sent(kB, kUp), 0u);
+  EXPECT_FALSE(tree.nodes[kA]->inside.worker().incarnations().incarnation_of(0));
+  tree.from_host(4, job.hello(4).bytes);
+  for (const auto& node : tree.nodes) {
+    EXPECT_TRUE(node->inside.worker().incarnations().incarnation_of(0)) << tree.drops();
+  }
+  for (std::uint16_t rank = 0; rank < 5; ++rank) {
+    const std::uint16_t next = job.successor_of(rank);
+    const std::uint32_t session = tree.session_of(tree.node_of(next));
+    const auto expected = test::result_of(job.hello(rank), {}, session);
+    EXPECT_EQ(tree.received(next), std::vector<Bytes>{expected.bytes}) << "rank " << next;
+  }
+}
+
+TEST_F(Tree, GivesEveryRankTheSumOfAll) {
+  begin();
+  all_reduce(1, 10);
+  all_reduce(2, 200);
+  all_reduce(3, 1);
+}
+
+/// docs/protocol.md §11.11, 9.
+TEST_F(Tree, SendsOnePacketUpAndOneDownForEachOfOneRank) {
+  begin();
+  const std::uint64_t hellos = 1;
+  all_reduce(1, 200);
+  const std::uint64_t packets = message(0, 1, words(0, 200)).size();
+  ASSERT_GT(packets, 2u);
+  for (const std::size_t node : {kA, kB}) {
+    EXPECT_EQ(tree.sent(node, kUp), hellos + packets);
+  }
+  for (const std::uint16_t port : {0, 1}) {
+    EXPECT_EQ(tree.sent(kRoot, port), hellos + packets);
+  }
+}
+
+/// Each link between switches loses each packet of a message once, in each direction. The switches
+/// mend it: no host repeats anything.
+TEST_F(Tree, MendsALossBetweenTheSwitches) {
+  let_hosts_answer();
+  begin();
+  taken.clear();
+  acknowledged.clear();
+  const std::size_t packets = message(0, 1, words(0, 200)).size();
+  std::uint32_t id = 1;
+  for (const auto& [from, port] :
+       {std::pair{kA, kUp}, {kB, kUp}, {kRoot, std::uint16_t{0}}, {kRoot, std::uint16_t{1}}}) {
+    for (std::size_t lost = 0; lost < packets; ++lost) {
+      std::size_t seen = 0;
+      tree.loses = [&, from = from, port = port](const OnLink& frame) {
+        const bool is_message = frame.bytes[kBth] < 0x10;
+        return frame.from == from && frame.port == port && is_message && seen++ == lost;
+      };
+      all_reduce_with_losses(id++, 200);
+      EXPECT_GT(seen, packets) << "it was sent again";
+    }
+  }
+  for (const auto& [rank, syndromes] : acknowledged) {
+    EXPECT_EQ(std::ranges::count(syndromes, 0x60), 0)
+        << "rank " << rank << " was asked for nothing";
+  }
+}
+
+} // namespace
+} // namespace weir::stage::tree_test
