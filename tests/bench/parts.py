@@ -138,6 +138,24 @@ ALLREDUCE = Part(
     ),
 )
 
+MANY_HOSTS = {"hosts": "64 in 8"}
+FEW_A_RACK = {"hosts": "8 in 4"}
+
+TREES = Part(
+    "trees", "all-reduces over racks in virtual time: a tree of switches, one switch, and the hosts alone", "trees_bench",
+    tables=tuple(
+        Table(f"Link times / over the tree's, {oversubscription}:1, {loss} frames of a million lost", "time", "hosts", "way",
+              {"oversubscription": oversubscription, "loss ppm": loss}, beside="lead")
+        for loss in (0, 100, 1000) for oversubscription in (1, 2, 4)),
+    plots=(
+        Plot("oversubscription", "64 hosts in 8 racks, no loss", "time", "oversubscription", ("way",),
+             {**MANY_HOSTS, "loss ppm": 0}),
+        Plot("few", "8 hosts in 4 racks, no loss", "time", "oversubscription", ("way",), {**FEW_A_RACK, "loss ppm": 0}),
+        Plot("loss", "64 hosts in 8 racks, 4:1", "time", "loss ppm", ("way",), {**MANY_HOSTS, "oversubscription": 4},
+             x_scale=Scale.LOGARITHMIC, y_scale=Scale.LOGARITHMIC),
+    ),
+)
+
 SMALL_MESSAGES = Part(
     "small-messages", "what the host library adds to its transport in a small all-reduce", "host_bench",
     tables=(
@@ -234,6 +252,7 @@ PARTS = (
     Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",
          "pipeline_bench"),
     ALLREDUCE,
+    TREES,
     SMALL_MESSAGES,
     PARALLEL_RINGS,
     SPARSE,
