@@ -23,7 +23,7 @@ from weir import CAPTURES, ROOT, Failed, Weir, expect
 
 sys.path.insert(0, str(ROOT / "tests" / "replay"))
 import roce as model  # noqa: E402
-from switch_model import sum_f32  # noqa: E402
+from fold import F32, SUM, fold  # noqa: E402
 
 RANKS = 4
 WINDOW = 4  # of config/af_packet.yaml
@@ -118,7 +118,7 @@ def acknowledgements() -> list[tuple[int, bytes]]:
 @cache
 def sums() -> list[bytes]:
     """By place."""
-    return [sum_f32([packets[place].data for packets in contributions()])
+    return [fold(SUM, F32, [packets[place].data for packets in contributions()])
             for place in range(len(contributions()[0]))]
 
 
