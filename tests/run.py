@@ -202,6 +202,13 @@ def start(stage: Stage) -> subprocess.Popen[str]:
                             preexec_fn=give_way if stage.lane is Lane.COMPUTING else None)
 
 
+def wait_for(process: subprocess.Popen[str]) -> tuple[int, float]:
+    """Its status, and the seconds of processors that it and what it waited for took."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
+
+
 def run(stage: Stage, mark: str, keep: Callable[[subprocess.Popen[str]], None]) -> Count:
     """Its output goes on as it comes, with `mark` before each line; its process is given to `keep`."""
     print(f"{mark}=== {stage.name}: {stage.about}", flush=True)
@@ -215,11 +222,12 @@ def run(stage: Stage, mark: str, keep: Callable[[subprocess.Popen[str]], None]) 
     for line in process.stdout:
         output.append(line)
         print(mark + line, end="", flush=True)
-    count = count_of(stage, process.wait(), "".join(output))
+    status, busy = wait_for(process)
+    count = count_of(stage, status, "".join(output))
     if count.failed:
         count.complaints = [f"\n=== {stage.name} said:\n", *(complaints_in(output) or output[-LINES_REPEATED:])]
     print(f"{mark}=== {stage.name}: {count.passed} passed, {count.failed} failed, {count.skipped} skipped "
-          f"in {time.monotonic() - started:.0f} s", flush=True)
+          f"in {time.monotonic() - started:.0f} s, {busy:.0f} s of processors", flush=True)
     return count
 
 
