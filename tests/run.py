@@ -4,7 +4,7 @@
 
 In one lane are the stages that live by the clock: hosts, guests, machines that boot. They mostly wait. In the other are
 those that compute, at the lowest priority, so that they take what the first leave. A lane's stages run one after the other,
-and a stage waits for those of the other lane that it needs.
+and a stage waits for those that it needs. When the first lane has none left, it takes the next one that computes.
 
 A stage is a command. One that counts its tests ends in a line "NAME: N passed, N failed, N skipped"; any other is one
 test. Files or seeds are not tests: a check of all of them is one. The last line of all is the sum. A stage that exits
@@ -24,6 +24,7 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as xml
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -121,16 +122,19 @@ STAGES = [
     configured("clang", "the whole tree with clang, ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
     configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", "clang++", THREAD_SANITIZED,
                ["tests/load/load_test", "tests/load/race_control", "tests/unit/concurrent_test"]),
-    computing("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"}),
-    computing("tidy", "clang-tidy over lib and app", ["tests/tidy.py"]),
+    computing("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"},
+              needs=("clang",)),
+    computing("tidy", "clang-tidy over lib and app", ["tests/tidy.py"], needs=("clang",)),
+    # The longest first: two lanes take from here in the end.
+    computing("budget", "instructions per packet or call, and stage, by callgrind", ["tests/bench/budget.py"]),
+    computing("fuzz", "each fuzzer for a while", ["tests/fuzz/run.py", "--seconds", "20"], {"WEIR_BUILD": "build-asan"},
+              needs=("clang",)),
+    computing("model", "the protocol model under spin", ["tools/model", "--quick"]),
     computing("install", "the host library, built without DPDK, installed and used by another project", ["tests/install.py"]),
     computing("figures", "the papers' figures beside ours, and mutations that must show",
               ["tests/figures/run.py", "--quick", "--build", "build"]),
     computing("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
               ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
-    computing("budget", "instructions per packet or call, and stage, by callgrind", ["tests/bench/budget.py"]),
-    computing("model", "the protocol model under spin", ["tools/model", "--quick"]),
-    computing("fuzz", "each fuzzer for a while", ["tests/fuzz/run.py", "--seconds", "20"], {"WEIR_BUILD": "build-asan"}),
     on_the_clock("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
     on_the_clock("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
     on_the_clock("demo", "tools/demo, small, with loss",
@@ -235,7 +239,7 @@ class Run:
     """The chosen stages, by lanes."""
 
     def __init__(self, stages: list[Stage]) -> None:
-        self._stages = stages
+        self._waiting = {lane: deque(stage for stage in stages if stage.lane is lane) for lane in Lane}
         self._ended = {stage.name: threading.Event() for stage in stages}
         self._processes: list[subprocess.Popen[str]] = []
         self.counts: dict[str, Count] = {}
@@ -248,16 +252,22 @@ class Run:
                     os.killpg(process.pid, signal.SIGTERM)
 
     def all(self) -> None:
-        lanes = [[stage for stage in self._stages if stage.lane is lane] for lane in Lane]
-        threads = [threading.Thread(target=self._run_lane, args=(stages,), daemon=True) for stages in lanes if stages]
+        threads = [threading.Thread(target=self._run_lane, args=(lane,), daemon=True)
+                   for lane, stages in self._waiting.items() if stages]
         self._has_one_lane = len(threads) == 1
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def _run_lane(self, stages: list[Stage]) -> None:
-        for stage in stages:
+    def _next_of(self, lane: Lane) -> Stage | None:
+        for stages in (self._waiting[lane], self._waiting[Lane.COMPUTING]):
+            with contextlib.suppress(IndexError):
+                return stages.popleft()
+        return None
+
+    def _run_lane(self, lane: Lane) -> None:
+        while (stage := self._next_of(lane)) is not None:
             for name in stage.needs:
                 if name in self._ended:
                     self._ended[name].wait()
