@@ -186,10 +186,19 @@ std::optional<Verdict> Classifier::repeated_start(const Frame& frame, const InaH
       !incarnations_.may_answer(sender)) {
     return std::nullopt;
   }
+  const ring::Ring& ring = current_->rings()[sender.ring];
+  if (!ring.is_rank(sender.child)) { // what it repeats comes from its cache
+    if (const auto reason = why_flags_unacceptable(ring, sender.child, ina.flags)) {
+      return refused(sender, *reason);
+    }
+  }
   const bool is_hello = wire::is_hello(frame, ina);
-  const bool is_of_incarnation =
-      ina.session.get() == incarnations_.session_from(sender) ||
-      (is_hello && incarnations_.incarnation_of(sender.ring) == incarnation_named_by(ina));
+  const bool has_session = ina.session.get() == incarnations_.session_from(sender);
+  const bool names_incarnation =
+      is_hello && incarnations_.incarnation_of(sender.ring) == incarnation_named_by(ina);
+  const bool is_of_incarnation = ring.is_parent(sender.child)
+                                     ? has_session && (!is_hello || names_incarnation)
+                                     : has_session || names_incarnation;
   if (!is_of_incarnation) {
     return is_hello ? std::nullopt : std::optional(dropped(DropReason::wrong_session));
   }
@@ -375,7 +384,7 @@ Verdict Classifier::hello_from_above(const Opening& total, Connection* connectio
   }
   const bool is_its_session = total.ina.session.get() == incarnations_.session_from(total.sender);
   return refused(total.sender,
-                 is_its_session ? DropReason::hello_conflict : DropReason::wrong_session);
+                 is_its_session ? DropReason::history_conflict : DropReason::wrong_session);
 }
 
 Verdict Classifier::data_start(const Opening& opening, Connection* connection, std::uint64_t now) {

@@ -201,10 +201,12 @@ Verdict Incarnations::wait(RingConnections& state, const Opening& opening, std::
 Verdict Incarnations::greet_from_above(const Opening& total, std::uint64_t now) {
   RingConnections& state = *rings_[total.sender.ring];
   const Incarnation incarnation = incarnation_named_by(total.ina);
-  const auto last = static_cast<std::uint16_t>(total.sender.child - 1u);
-  const WaitingHello* hello = state.hellos.find(last, incarnation);
-  if (hello == nullptr || hello->climbed_ns == 0 || !state.hellos.is_complete(incarnation)) {
+  if (!state.hellos.has_climbed(incarnation)) {
     return refused(total.sender, DropReason::total_without_set);
+  }
+  if (const auto reason =
+          disagreement(shape_of(header_of(*state.hellos.find(incarnation)->frame)), total.shape)) {
+    return refused(total.sender, *reason);
   }
   if (connections_.take_in(queue_pair_of(total.frame), now) == nullptr) {
     return dropped(DropReason::connection_table_full);
@@ -247,8 +249,39 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
     admit(hello, {ring, child}, now);
     state.beginning[child] = hello.frame;
   }
-  give_up_all(ring, DropReason::hello_given_up);
+  give_up_others(ring);
   return state.beginning;
+}
+
+/// When an incarnation begins, living hosts repeat their other hellos. But a set that has climbed
+/// may have begun above already: then a host whose hello the next switch has acknowledged says it
+/// no more. So such a set goes on waiting, and climbing, if it may be the newer run.
+void Incarnations::give_up_others(std::uint16_t ring) {
+  RingConnections& state = *rings_[ring];
+  if (current_->rings()[ring].is_root()) {
+    return give_up_all(ring, DropReason::hello_given_up);
+  }
+  const auto staying = sets_that_stay(state);
+  give_up_if(ring, DropReason::hello_given_up, [&](const WaitingHello& hello) {
+    return std::ranges::find(staying, hello.incarnation) == staying.end();
+  });
+}
+
+/// Of a ring whose incarnation begins. What is no set is an incarnation without a nonce.
+std::array<Incarnation, WaitingHellos::kPerChild>
+Incarnations::sets_that_stay(RingConnections& state) {
+  std::array<Incarnation, WaitingHellos::kPerChild> staying{};
+  const WaitingHello* newest = state.hellos.newest_complete();
+  const auto last = static_cast<std::uint16_t>(state.beginning.size() - 1u);
+  std::size_t count = 0;
+  for (const WaitingHello& hello : state.hellos.of(last)) {
+    const std::uint32_t epoch = hello.incarnation.epoch;
+    const bool is_set = hello.frame != nullptr && state.hellos.has_climbed(hello.incarnation);
+    if (is_set && (epoch > *state.epoch || (epoch == *state.epoch && newest == &hello))) {
+      staying[count++] = hello.incarnation;
+    }
+  }
+  return staying;
 }
 
 std::span<Frame* const> Incarnations::begin_below(Frame& total, const ring::RingChild& parent,
@@ -493,10 +526,16 @@ void Incarnations::give_up(std::uint16_t ring, WaitingHello& hello, DropReason r
 }
 
 void Incarnations::give_up_all(std::uint16_t ring, DropReason reason) {
+  give_up_if(ring, reason, [](const WaitingHello&) { return true; });
+}
+
+template <typename Goes>
+void Incarnations::give_up_if(std::uint16_t ring, DropReason reason, Goes&& goes) {
   RingConnections& state = *rings_[ring];
-  for (std::uint16_t child = 0; state.hellos.size() != 0; ++child) {
+  const auto children = static_cast<std::uint16_t>(state.beginning.size());
+  for (std::uint16_t child = 0; child < children && state.hellos.size() != 0; ++child) {
     for (WaitingHello& hello : state.hellos.of(child)) {
-      if (hello.frame != nullptr) {
+      if (hello.frame != nullptr && goes(hello)) {
         give_up(ring, hello, reason);
       }
     }

@@ -15,6 +15,7 @@
 #include "ring/current_rings.hpp"
 #include "weir/reasons.hpp"
 
+#include <array>
 #include <cassert>
 #include <cstdint>
 #include <optional>
@@ -286,6 +287,10 @@ class Incarnations {
   void admit_parent(frame::Frame& total, const ring::RingChild& parent, std::uint64_t now);
   void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason);
   void give_up_all(std::uint16_t ring, DropReason reason);
+  void give_up_others(std::uint16_t ring);
+  static std::array<Incarnation, WaitingHellos::kPerChild> sets_that_stay(RingConnections& state);
+  template <typename Goes>
+  void give_up_if(std::uint16_t ring, DropReason reason, Goes&& goes);
 
   const ring::CurrentRings& current_;
   SessionSource sessions_;

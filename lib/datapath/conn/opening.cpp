@@ -12,6 +12,7 @@ using wire::Position;
 
 namespace {
 
+constexpr std::uint8_t kSumFlags = kInaFlagResult | kInaFlagPartial;
 constexpr std::uint32_t kMostQueuePair = 0xffffff; // IBTA §9.2
 constexpr std::uint8_t kMaxAckTimeout = 31;        // IBTA §11.2.5.1: five bits
 
@@ -41,27 +42,6 @@ bool lengths_agree(const Opening& opening, std::uint16_t mtu) {
     }
   }
   return fits_message(packet, opening.shape, opening.packets, 0, mtu);
-}
-
-constexpr std::uint8_t kSumFlags = kInaFlagResult | kInaFlagPartial;
-
-/// A rank sends its own data, a switch below a partial sum, and the one above a total. All else
-/// would be added up, or read, as what it is not.
-std::optional<DropReason> why_flags_unacceptable(const ring::Ring& ring, std::uint16_t sender,
-                                                 std::uint8_t flags) {
-  const std::uint8_t sum = flags & kSumFlags;
-  if (ring.is_parent(sender)) {
-    if (sum != kInaFlagResult) {
-      return DropReason::raw_from_parent;
-    }
-  } else if ((sum & kInaFlagResult) != 0) {
-    return DropReason::result_flag;
-  } else if (ring.is_rank(sender) && sum != 0) {
-    return DropReason::partial_flag;
-  } else if (!ring.is_rank(sender) && sum == 0) {
-    return DropReason::raw_from_switch;
-  }
-  return flags == sum ? std::nullopt : std::optional(DropReason::reserved_bits);
 }
 
 bool is_reducible(const MessageShape& shape) {
@@ -140,6 +120,23 @@ std::optional<DropReason> why_length_unacceptable(const ring::RingSpec& spec,
 }
 
 } // namespace
+
+std::optional<DropReason> why_flags_unacceptable(const ring::Ring& ring, std::uint16_t sender,
+                                                 std::uint8_t flags) {
+  const std::uint8_t sum = flags & kSumFlags;
+  if (ring.is_parent(sender)) {
+    if (sum != kInaFlagResult) {
+      return DropReason::raw_from_parent;
+    }
+  } else if ((sum & kInaFlagResult) != 0) {
+    return DropReason::result_flag;
+  } else if (ring.is_rank(sender) && sum != 0) {
+    return DropReason::partial_flag;
+  } else if (!ring.is_rank(sender) && sum == 0) {
+    return DropReason::raw_from_switch;
+  }
+  return flags == sum ? std::nullopt : std::optional(DropReason::reserved_bits);
+}
 
 std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame::Frame& frame,
                                          const InaHeader& ina, ring::RingChild& sender) {

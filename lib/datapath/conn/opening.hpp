@@ -52,6 +52,12 @@ std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame
 Opening opening_of(const ring::RingSet& rings, frame::Frame& frame, const wire::InaHeader& ina,
                    const ring::RingChild& sender);
 
+/// docs/protocol.md §11.4: why this sender's header may not have these flags. A rank sends its own
+/// data, a switch below a partial sum, and the one above a total. All else would be added up, or
+/// read, as what it is not.
+std::optional<DropReason> why_flags_unacceptable(const ring::Ring& ring, std::uint16_t sender,
+                                                 std::uint8_t flags);
+
 /// docs/protocol.md §2, §11.4: why a message of the ring cannot be aggregated, whatever the ring's
 /// state is. nullopt when it can.
 std::optional<DropReason> why_unacceptable(const ring::Ring& ring, const Opening& opening);

@@ -4,8 +4,8 @@
 namespace weir::conn {
 
 PortBindings::PortBindings(const ring::CurrentRings& current)
-    : current_(current), greeted_(current->rings().size()), receivers_(current->rings().size()),
-      sources_(current->pairs()) {
+    : current_(current), ports_(current->rings().size()), greeted_(current->rings().size()),
+      receivers_(current->rings().size()), sources_(current->pairs()) {
   for (const std::uint16_t ring : current_->present()) {
     make_room_for(ring);
   }
@@ -21,9 +21,11 @@ void PortBindings::adopt(std::uint16_t ring) {
 
 void PortBindings::make_room_for(std::uint16_t ring) {
   const std::uint16_t senders = current_->rings()[ring].senders();
+  ports_.resize(current_->rings().size());
   greeted_.resize(current_->rings().size());
   receivers_.resize(current_->rings().size());
   sources_.resize(current_->pairs());
+  ports_[ring].assign(senders, std::nullopt);
   greeted_[ring].assign(senders, std::nullopt);
   receivers_[ring].assign(senders, std::nullopt);
 }
@@ -42,7 +44,7 @@ void PortBindings::bind(const ring::RingChild& child, std::uint16_t port) {
 void PortBindings::update_configured(std::uint16_t ring) {
   for (std::uint16_t child = 0; child < greeted_[ring].size(); ++child) {
     std::optional<std::uint16_t>& greeted = greeted_[ring][child];
-    greeted = greeted ? port_of({ring, child}) : greeted;
+    greeted = greeted ? bound_port_of({ring, child}) : greeted;
   }
   update_all(ring);
 }
@@ -54,7 +56,7 @@ void PortBindings::release(std::uint16_t ring) {
   }
 }
 
-std::optional<std::uint16_t> PortBindings::port_of(const ring::RingChild& child) const {
+std::optional<std::uint16_t> PortBindings::bound_port_of(const ring::RingChild& child) const {
   const auto configured = current_->rings()[child.ring].port_of(child.child);
   return configured ? configured : greeted_[child.ring][child.child];
 }
@@ -62,14 +64,10 @@ std::optional<std::uint16_t> PortBindings::port_of(const ring::RingChild& child)
 /// What it sends goes to the next one, its acknowledgements to the one before it.
 void PortBindings::update(const ring::RingChild& child) {
   const std::uint16_t before = current_->rings()[child.ring].sender_to(child.child);
-  update_receiver({child.ring, before});
+  ports_[child.ring][child.child] = bound_port_of(child);
+  receivers_[child.ring][before] = port_of(child);
   update_source(current_->pair_of(child));
   update_source(current_->reverse_of(current_->pair_of({child.ring, before})));
-}
-
-void PortBindings::update_receiver(const ring::RingChild& sender) {
-  const ring::Ring& ring = current_->rings()[sender.ring];
-  receivers_[sender.ring][sender.child] = port_of({sender.ring, ring.receiver_of(sender.child)});
 }
 
 void PortBindings::update_source(std::uint16_t pair) {

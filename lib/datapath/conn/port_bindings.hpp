@@ -30,7 +30,9 @@ class PortBindings {
   }
 
   /// The port of a ring's child or parent.
-  std::optional<std::uint16_t> port_of(const ring::RingChild& child) const;
+  const std::optional<std::uint16_t>& port_of(const ring::RingChild& child) const {
+    return ports_[child.ring][child.child];
+  }
 
   /// The port that the sender's connection leads to.
   const std::optional<std::uint16_t>& receiver_port_of(const ring::RingChild& sender) const {
@@ -64,12 +66,13 @@ class PortBindings {
   void make_room_for(std::uint16_t ring);
   void update_all(std::uint16_t ring);
   void update(const ring::RingChild& child);
-  void update_receiver(const ring::RingChild& sender);
+  std::optional<std::uint16_t> bound_port_of(const ring::RingChild& child) const;
   void update_source(std::uint16_t pair);
 
   using PortsBySender = std::vector<std::optional<std::uint16_t>>;
 
   const ring::CurrentRings& current_;
+  std::vector<PortsBySender> ports_;     // by ring: of each child, and of the parent
   std::vector<PortsBySender> greeted_;   // by ring
   std::vector<PortsBySender> receivers_; // by ring and sender: the port where each connection leads
   std::vector<std::uint64_t> sources_;   // by pair: a set of ports

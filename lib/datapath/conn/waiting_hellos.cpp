@@ -57,6 +57,12 @@ bool WaitingHellos::is_complete(const Incarnation& incarnation) {
   return true;
 }
 
+bool WaitingHellos::has_climbed(const Incarnation& incarnation) {
+  const auto last = static_cast<std::uint16_t>(places_.size() - 1u);
+  const WaitingHello* hello = find(last, incarnation);
+  return hello != nullptr && hello->climbed_ns != 0 && is_complete(incarnation);
+}
+
 std::uint64_t WaitingHellos::last_heard_of(const Incarnation& incarnation) {
   std::uint64_t last = 0;
   for (std::uint16_t child = 0; child < places_.size(); ++child) {

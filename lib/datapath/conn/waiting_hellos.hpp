@@ -53,6 +53,9 @@ class WaitingHellos {
   /// True when every child has a hello of this incarnation.
   bool is_complete(const Incarnation& incarnation);
 
+  /// True when they have gone up to the switch above, as a complete set (docs/protocol.md §11.5).
+  bool has_climbed(const Incarnation& incarnation);
+
   /// The last child's hello of the complete set of which a hello came last, or came again; nullptr
   /// when none is complete.
   WaitingHello* newest_complete();

@@ -77,7 +77,8 @@ SlotEvent SlotTable::arrive_total(const Contribution& contribution, frame::Frame
   Slot& slot = slots_[contribution.slot];
   const State state = state_of(slot);
   if (state == State::empty || slot.tag < contribution.message) {
-    return SlotEvent::total_early;
+    const bool is_free = state == State::empty || state == State::complete;
+    return is_free ? SlotEvent::total_early : SlotEvent::window_violation;
   }
   if (slot.tag > contribution.message) {
     return SlotEvent::stale;
@@ -130,22 +131,6 @@ void SlotTable::stop_filling(Slot& slot) {
   filling_[slot.filling_index] = last;
   slots_[last].filling_index = slot.filling_index;
   filling_.pop_back();
-}
-
-std::span<frame::Frame* const> SlotTable::frames_of(std::uint32_t slot) const {
-  return {frames_.data() + std::size_t{slot} * senders_, dimensions_.children};
-}
-
-std::span<std::uint8_t> SlotTable::room(std::uint32_t slot, std::size_t offset) {
-  return {results_.data() + std::size_t{slot} * result_bytes_ + offset, slots_[slot].data_bytes};
-}
-
-std::span<const std::uint8_t> SlotTable::room(std::uint32_t slot, std::size_t offset) const {
-  return {results_.data() + std::size_t{slot} * result_bytes_ + offset, slots_[slot].data_bytes};
-}
-
-std::span<std::uint8_t> SlotTable::result_room(std::uint32_t slot) {
-  return room(slot, 0);
 }
 
 std::span<std::uint8_t> SlotTable::total_room(std::uint32_t slot) {

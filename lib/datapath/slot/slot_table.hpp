@@ -140,10 +140,12 @@ class SlotTable {
 
   /// For a slot that arrive() just called completed: its frames in order of children, which the
   /// caller owns again once it has called release().
-  std::span<frame::Frame* const> frames_of(std::uint32_t slot) const;
+  std::span<frame::Frame* const> frames_of(std::uint32_t slot) const {
+    return {frames_.data() + std::size_t{slot} * senders_, dimensions_.children};
+  }
 
   /// The place for the sum of such a slot: its result, or its partial sum.
-  std::span<std::uint8_t> result_room(std::uint32_t slot);
+  std::span<std::uint8_t> result_room(std::uint32_t slot) { return room(slot, 0); }
 
   /// Stores that the sum is there. Until release() the slot counts as filling.
   void make_ready(std::uint32_t slot, std::uint32_t crc);
@@ -309,8 +311,16 @@ class SlotTable {
   }
 
   static std::optional<SlotEvent> disagreement(const Slot& slot, const Contribution& contribution);
-  std::span<std::uint8_t> room(std::uint32_t slot, std::size_t offset);
-  std::span<const std::uint8_t> room(std::uint32_t slot, std::size_t offset) const;
+
+  /// One of the slot's places for sums.
+  std::span<std::uint8_t> room(std::uint32_t slot, std::size_t offset) {
+    return {results_.data() + std::size_t{slot} * result_bytes_ + offset, slots_[slot].data_bytes};
+  }
+
+  std::span<const std::uint8_t> room(std::uint32_t slot, std::size_t offset) const {
+    return {results_.data() + std::size_t{slot} * result_bytes_ + offset, slots_[slot].data_bytes};
+  }
+
   bool has_left(const Slot& slot, std::uint16_t sender) const;
   std::bitset<kMaxWorld> children_in(std::uint32_t slot) const;
   void stop_filling(Slot& slot);

@@ -119,6 +119,7 @@ void Classify::begin_below(const ring::RingChild& parent, frame::Frame& total, f
   const auto hellos = incarnations_.begin_below(total, parent, now.ms());
   drop_given_up_hellos(now);
   take_hellos(parent.ring, hellos, now);
+  emit_.drain_ring(parent.ring, now); // a helper may have the hellos' reduction
   recover_.begin(parent, total, now);
   passes<StageId::classify, StageId::aggregate>();
   aggregate_.accept_total(total, incarnations_.hello_verdict(parent), now);

@@ -98,6 +98,14 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   return static_cast<unsigned>(frames.size());
 }
 
+void Emit::request_acknowledgement(frame::Frame& frame, AckRequest ack_request) {
+  auto& bth = wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
+  if (ack_request == AckRequest::yes && (bth.ack_request & wire::kAckRequest) == 0) [[unlikely]] {
+    bth.ack_request |= wire::kAckRequest;
+    wire::store_icrc(frame, wire::compute_icrc(frame));
+  }
+}
+
 /// docs/protocol.md §11.4: the sums of a switch with a parent leave in order too, up and down.
 unsigned Emit::release_partial_sums(std::uint16_t index, frame::Instant now) {
   RingState& ring = *rings_[index];
@@ -166,15 +174,15 @@ void Emit::send_total(std::uint16_t index, const Due& due, AckRequest ack_reques
                               .child = sender,
                               .event = frame::TraceEvent::result};
   };
+  const RingChild parent{index, ring.slots.children()};
+  slot::seal_sum(*total, {room, crc}, incarnations_.stamp_for(parent));
+  leave(*total, ring, incarnations_.flow_of(parent), ack_request, now);
+  send_sum(*total, parent, record(parent.child), now);
   for (std::uint16_t child = 0; child < held.size(); ++child) {
     slot::write_result(*held[child], {room, crc}, incarnations_.session_of(index));
     leave(*held[child], ring, incarnations_.flow_of({index, child}), ack_request, now);
     send_sum(*held[child], {index, child}, record(child), now);
   }
-  const RingChild parent{index, ring.slots.children()};
-  slot::seal_sum(*total, {room, crc}, incarnations_.stamp_for(parent));
-  leave(*total, ring, incarnations_.flow_of(parent), ack_request, now);
-  send_sum(*total, parent, record(parent.child), now);
 }
 
 void Emit::send_sum(frame::Frame& frame, const RingChild& sender, const frame::TraceRecord& record,
@@ -192,14 +200,6 @@ void Emit::leave(frame::Frame& frame, RingState& ring, recovery::Flow& flow, Ack
   ring.leaves(flow, frame.packet.psn, now.ns);
   if ((bth.ack_request & wire::kAckRequest) != 0) {
     flow.time(frame.packet.psn, now.ns);
-  }
-}
-
-void Emit::request_acknowledgement(frame::Frame& frame, AckRequest ack_request) {
-  auto& bth = wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset);
-  if (ack_request == AckRequest::yes && (bth.ack_request & wire::kAckRequest) == 0) [[unlikely]] {
-    bth.ack_request |= wire::kAckRequest;
-    wire::store_icrc(frame, wire::compute_icrc(frame));
   }
 }
 

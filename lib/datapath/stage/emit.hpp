@@ -48,7 +48,8 @@ class Emit {
   void send_total(std::uint16_t ring, const Due& due, AckRequest ack_request, frame::Instant now);
   void send_sum(frame::Frame& frame, const ring::RingChild& sender,
                 const frame::TraceRecord& record, frame::Instant now);
-  static void request_acknowledgement(frame::Frame& frame, AckRequest ack_request);
+  [[gnu::always_inline]] static inline void request_acknowledgement(frame::Frame& frame,
+                                                                    AckRequest ack_request);
   unsigned send_results(std::uint16_t ring, const Due& due, AckRequest ack_request,
                         frame::Instant now);
   static void leave(frame::Frame& frame, RingState& ring, recovery::Flow& flow,

@@ -60,6 +60,7 @@ void Recover::begin(const RingChild& sender, const frame::Frame& hello, frame::I
 void Recover::end(std::uint16_t index) {
   RingState& ring = *rings_[index];
   ring.due = {};
+  ring.total_due = {};
   ring.gaps = 0;
   ring.resending.clear();
 }
@@ -468,7 +469,8 @@ void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
   if (!sender || !wire::icrc_is_valid(frame)) {
     return send_on(frame, incarnations_.ports().destination_of(frame.pair), now);
   }
-  if (incarnations_.ports().receiver_port_of(*sender).value_or(frame.ingress) != frame.ingress) {
+  const auto& receiver = incarnations_.ports().receiver_port_of(*sender);
+  if (receiver && *receiver != frame.ingress) [[unlikely]] {
     return drop(frame, sender->ring, DropReason::wrong_port, now);
   }
   rings_[sender->ring]->heard_at_ns = now.ns;

@@ -47,7 +47,7 @@ void Reduce::accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Ins
   entry.reduction.offer({.frames = frames,
                          .result = slots.result_room(slot),
                          .fold = fold_of(verdict.ring, verdict.record->shape),
-                         .results = frames.first(rings_[verdict.ring]->is_root ? frames.size() : 0),
+                         .results = frames.first(rings_[verdict.ring]->made_results),
                          .session = incarnations_.session_of(verdict.ring)});
   if (helpers_ == nullptr || !helpers_->ask(entry.reduction)) {
     entry.reduction.make();

@@ -16,6 +16,7 @@ slot::SlotTable::Dimensions dimensions_of(const ring::Ring& ring) {
 
 RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
     : slots(dimensions_of(ring), memory), pins(ring.children()), is_root(ring.is_root()),
+      made_results(is_root ? ring.children() : std::uint16_t{0}),
       packets_per_message(ring.spec().packets_per_message()), answers(ring.senders()),
       results(ring.senders()), resending(ring.senders()) {}
 

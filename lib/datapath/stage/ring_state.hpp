@@ -79,12 +79,13 @@ struct RingState {
   frame::RingCounters counters;
   std::vector<std::optional<l2::Pin>> pins; // by child, of the incarnation
   bool is_root;
-  Due due;                           // results, or the partial sums of a switch with a parent
-  Due total_due;                     // of a switch with a parent
-  std::uint32_t packets_per_message; // L
-  std::uint32_t gaps = 0;            // connections on which a packet is missing
-  std::uint64_t news_at_ns = 0;      // when a child last brought a new packet
-  std::uint64_t heard_at_ns = 0;     // when one last acknowledged, or the ring was made
+  std::uint16_t made_results; // of a reduction: as many as children; none on a switch with a parent
+  Due due;                    // results, or the partial sums of a switch with a parent
+  Due total_due;              // of a switch with a parent
+  std::uint32_t packets_per_message;             // L
+  std::uint32_t gaps = 0;                        // connections on which a packet is missing
+  std::uint64_t news_at_ns = 0;                  // when a child last brought a new packet
+  std::uint64_t heard_at_ns = 0;                 // when one last acknowledged, or the ring was made
   std::vector<recovery::AnswerTemplate> answers; // by sender: to it
   std::vector<recovery::ResultTemplate> results; // by sender: to its receiver
   Turns resending;                               // senders to whose receivers results leave again

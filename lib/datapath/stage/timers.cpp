@@ -105,6 +105,9 @@ std::uint64_t Timers::poll_sender(const RingChild& sender, const std::optional<S
       !rings_[sender.ring]->slots.has(stall->slot, sender.child)) {
     expect(ask_late(sender, *stall, timer, now));
   }
+  if (ring.is_parent(sender.child) && flow.lacks_packets()) {
+    expect(ask_late(sender, {.since_ns = flow.asked_at}, flow.timer(), now));
+  }
   if (flow.is_outstanding()) {
     expect(answer_later(sender, now));
     expect(resend_overdue(sender, now));
