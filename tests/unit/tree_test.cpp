@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -243,7 +245,7 @@ TEST_F(Tree, GivesEveryRankTheSumOfAll) {
   all_reduce(3, 1);
 }
 
-/// docs/protocol.md §11.11, 9.
+/// docs/protocol.md §11.9, 7.
 TEST_F(Tree, SendsOnePacketUpAndOneDownForEachOfOneRank) {
   begin();
   const std::uint64_t hellos = 1;
@@ -282,6 +284,194 @@ TEST_F(Tree, MendsALossBetweenTheSwitches) {
   for (const auto& [rank, syndromes] : acknowledged) {
     EXPECT_EQ(std::ranges::count(syndromes, 0x60), 0)
         << "rank " << rank << " was asked for nothing";
+  }
+}
+
+// ---- What is dropped by name, and changes nothing. ----
+
+class TreeDrops : public Tree {
+ protected:
+  /// A hello on the connection of this rank, changed.
+  template <typename Change>
+  Bytes hello(std::uint16_t sender, Change&& change) const {
+    test::InaSpec ina = job.ina_of(sender, 0, 0);
+    ina.collective = 1;
+    ina.session = job.spec().nonce;
+    ina.ack_timeout = job.spec().ack_timeout;
+    ina.qp = job.own_qp_of(sender);
+    change(ina);
+    test::FrameSpec frame = job.frame_of(sender);
+    frame.opcode = test::opcode_of(job.spec().verb, 0, 1);
+    frame.psn = job.first_psn_of(sender);
+    frame.payload = test::encode(ina);
+    return test::build(frame).bytes;
+  }
+
+  /// As a switch below that has the ring says it.
+  static void climbing(test::InaSpec& ina, std::uint32_t digest, std::uint16_t first_rank) {
+    ina.flags = kInaFlagPartial;
+    ina.message = digest;
+    ina.root = first_rank;
+  }
+
+  void expect_dropped(std::size_t node, std::uint16_t port, const Bytes& frame, DropReason reason) {
+    const std::uint64_t before = tree.nodes[node]->dropped(reason);
+    const auto incarnation = tree.nodes[node]->inside.worker().incarnations().incarnation_of(0);
+    tree.into(node, port, frame);
+    EXPECT_EQ(tree.nodes[node]->dropped(reason), before + 1) << name_of(reason) << tree.drops();
+    EXPECT_EQ(tree.nodes[node]->inside.worker().incarnations().incarnation_of(0), incarnation);
+  }
+
+  std::uint32_t digest() const { return tree.nodes[kRoot]->inside.rings().rings()[0].digest(); }
+};
+
+TEST_F(TreeDrops, FlagsThatDoNotFitTheirSender) {
+  const auto raw = [](test::InaSpec&) {};
+  const auto partial = [&](test::InaSpec& ina) { climbing(ina, digest(), 0); };
+  const auto result = [](test::InaSpec& ina) { ina.flags = kInaFlagResult; };
+  expect_dropped(kRoot, 0, hello(1, raw), DropReason::raw_from_switch);
+  expect_dropped(kRoot, 0, hello(1, result), DropReason::result_flag);
+  expect_dropped(kA, 1, hello(1, partial), DropReason::partial_flag);
+  expect_dropped(kA, 1, hello(1, result), DropReason::result_flag);
+  expect_dropped(kA, kUp, hello(4, raw), DropReason::raw_from_parent);
+  expect_dropped(kA, kUp, hello(4, partial), DropReason::raw_from_parent);
+}
+
+TEST_F(TreeDrops, HellosOfASwitchThatHasAnotherRing) {
+  expect_dropped(kRoot, 0, hello(1, [&](auto& ina) { climbing(ina, digest() + 1, 0); }),
+                 DropReason::ring_differs);
+  expect_dropped(kRoot, 0, hello(1, [&](auto& ina) { climbing(ina, digest(), 1); }),
+                 DropReason::range_differs);
+  expect_dropped(kRoot, 1, hello(1, [&](auto& ina) { climbing(ina, digest(), 0); }),
+                 DropReason::wrong_port);
+}
+
+TEST_F(TreeDrops, HellosThatDoNotTellTheirQueuePair) {
+  expect_dropped(kA, 1, hello(1, [](auto& ina) { ina.qp = 0; }), DropReason::queue_pair_untold);
+  expect_dropped(kA, 1, hello(1, [](auto& ina) { ina.qp = 0x1000000; }),
+                 DropReason::queue_pair_untold);
+}
+
+TEST_F(TreeDrops, ResultsFromAboveThatNobodyHereWaitsFor) {
+  const auto result = [&](test::InaSpec& ina) {
+    ina.flags = kInaFlagResult;
+    ina.message = job.spec().nonce;
+    ina.session = 77;
+  };
+  expect_dropped(kA, kUp, hello(4, result), DropReason::total_without_set);
+  tree.from_host(0, job.hello(0).bytes);
+  expect_dropped(kA, kUp, hello(4, result), DropReason::total_without_set);
+  tree.from_host(1, job.hello(1).bytes);
+  tree.into(kA, kUp, hello(4, result));
+  EXPECT_TRUE(tree.nodes[kA]->inside.worker().incarnations().incarnation_of(0)) << "but now";
+}
+
+TEST_F(TreeDrops, PartialSumsOfRingsThatThisSwitchDoesNotAddUp) {
+  const auto of_another = [&](test::InaSpec& ina) {
+    climbing(ina, digest(), 0);
+    ina.ring = 99;
+  };
+  expect_dropped(kRoot, 0, hello(1, of_another), DropReason::partial_of_unknown_ring);
+  RingJob strangers({.ring = 99, .world = 2, .network_id = 3});
+  test::InaSpec ina = strangers.ina_of(0, 1, 0);
+  ina.flags = kInaFlagPartial;
+  tree.into(kRoot, 3, strangers.message(0, ina, {}).front().bytes);
+  EXPECT_EQ(tree.nodes[kRoot]->dropped(DropReason::partial_of_unknown_ring), 2u);
+}
+
+TEST_F(TreeDrops, TotalsOfSumsThatHaveNotLeft) {
+  begin();
+  const std::uint32_t from_above = tree.session_of(kRoot);
+  test::InaSpec ina = job.ina_of(4, 1, 8);
+  ina.flags = kInaFlagResult;
+  ina.session = from_above;
+  expect_dropped(kA, kUp, job.message(4, ina, Bytes(8, 9)).front().bytes, DropReason::total_early);
+  ina.session = from_above + 1;
+  expect_dropped(kA, kUp, job.message(4, ina, Bytes(8, 9)).front().bytes,
+                 DropReason::wrong_session);
+}
+
+// ---- Hellos. ----
+
+/// A hello that is lost on its way up is said again by the switch, and its ranks are kept alive.
+TEST_F(Tree, ClimbsAgainUntilTheRingBegins) {
+  unsigned lost = 0;
+  tree.loses = [&](const OnLink& frame) { return frame.from == kA && lost++ < 3; };
+  say_hello();
+  EXPECT_EQ(lost, 1u);
+  tree.wait(200'000'000); // three quarters of 67 ms
+  EXPECT_TRUE(tree.nodes[kRoot]->inside.worker().incarnations().incarnation_of(0));
+  for (std::uint16_t rank = 0; rank < 5; ++rank) {
+    EXPECT_FALSE(tree.received(rank).empty());
+  }
+}
+
+/// A run that may have begun above already goes on waiting when an older one begins here.
+TEST_F(Tree, KeepsASetThatHasClimbedAndIsNewer) {
+  std::vector<OnLink> late;
+  tree.loses = [&](const OnLink& frame) {
+    const bool is_late = frame.from == kRoot && frame.port == 0 && late.empty();
+    if (is_late) {
+      late.push_back(frame);
+    }
+    return is_late;
+  };
+  RingJob first = job;
+  say_hello();
+  ASSERT_EQ(late.size(), 1u) << "the root has begun the first run, and A does not know it";
+  tree.loses = [](const OnLink& frame) { return frame.from == kRoot && frame.port == 0; };
+  job.restart(2);
+  say_hello();
+  ASSERT_EQ(tree.nodes[kRoot]->inside.worker().incarnations().incarnation_of(0)->epoch, 2u);
+  tree.into(kA, kUp, late.front().bytes);
+  const auto& incarnations = tree.nodes[kA]->inside.worker().incarnations();
+  EXPECT_EQ(incarnations.incarnation_of(0)->epoch, 1u);
+  EXPECT_EQ(incarnations.waiting_hellos(), 2u) << "of the second run";
+  tree.loses = [](const OnLink&) { return false; };
+  tree.wait(100'000'000); // it climbs again, which the root answers
+  EXPECT_EQ(incarnations.incarnation_of(0)->epoch, 2u) << tree.drops();
+}
+
+// ---- A link that is down. ----
+
+/// A switch whose way to another one is down speaks for nobody of that ring: the hosts' timers
+/// tell.
+TEST_F(Tree, IsSilentWhileALinkToAnotherSwitchIsDown) {
+  let_hosts_answer();
+  begin();
+  const auto data = data_of(1, 10);
+  tree.from_host(0, message(0, 1, data[0]).front().bytes);
+  tree.wait(100'000'000);
+  EXPECT_FALSE(tree.received(0).empty()) << "kept alive";
+  tree.nodes[kA]->inside.set_ports_down(l2::PortSet{1} << kUp, tree.now);
+  tree.wait(1'000'000'000);
+  tree.received(0);
+  tree.wait(1'000'000'000);
+  EXPECT_TRUE(tree.received(0).empty());
+  tree.nodes[kA]->inside.set_ports_down(0, tree.now);
+  tree.wait(100'000'000);
+  EXPECT_FALSE(tree.received(0).empty()) << "kept alive again";
+}
+
+// ---- What collectives make of a tree. ----
+
+TEST_F(Tree, BroadcastsTheRootsData) {
+  begin();
+  for (std::uint16_t root = 0; root < 5; ++root) {
+    const std::uint32_t id = root + 1u;
+    const auto data = data_of(id, 4);
+    std::vector<std::vector<test::Built>> sent;
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      test::InaSpec ina = job.ina_of(rank, id, 16);
+      ina.session = tree.session_of(tree.node_of(rank));
+      ina.collective = 2;
+      ina.root = root;
+      sent.push_back(job.message(rank, ina, data[rank]));
+      tree.from_host(rank, sent.back().front().bytes);
+    }
+    for (std::uint16_t rank = 0; rank < 5; ++rank) {
+      EXPECT_EQ(tree.received(job.successor_of(rank)), results_for(rank, sent[rank], data[root]));
+    }
   }
 }
 
