@@ -2,47 +2,20 @@
 /*
  * Incarnations of a ring's job (docs/protocol.md, version 2), for spin: who may end one, who may begin one, and whose
  * data meets whose. weir.pml looks at one incarnation from inside; here each message has slots of its own, and its
- * window and history are not looked at again. docs/lab/model.md says what this leaves out. tools/model runs every
- * configuration.
- *
- * A run is one start of the job on all ranks: run i has an epoch, a nonce, and a queue pair and a first PSN for every
- * rank. On each connection PSN 0 (counted from the first) is the hello, and 1 + (m-1)*L + k is packet k of data message
- * m. Whatever a process has ever sent may arrive at the switch at any time, any number of times, or never, also when
- * the process is dead; and so it is with the switch's results and the hosts.
+ * window and history are not looked at again. Hosts and runs are those of runs.pml. docs/lab/model.md says what this
+ * leaves out. tools/model runs every configuration.
  */
 
-/* Sizes. */
-#ifndef H
-#define H 2       /* ranks */
-#endif
-#ifndef RUNS
-#define RUNS 2    /* runs of the job, each started after the one before it */
-#endif
-#ifndef L
-#define L 1       /* packets of a data message */
-#endif
-#ifndef D
-#define D 1       /* data messages of a run */
-#endif
+#include "runs.pml"
+
+/* Sizes, beside those of runs. */
 #ifndef W
 #define W 2       /* waiting hellos that the switch keeps for each rank */
 #endif
 
 /* What happens. */
-#ifndef E0
-#define E0 1      /* the epoch of each run */
-#endif
-#ifndef E1
-#define E1 1
-#endif
-#ifndef E2
-#define E2 1
-#endif
 #ifndef TWINS
 #define TWINS 0        /* 1: runs 0 and 1 have the same nonce, against the rule for hosts */
-#endif
-#ifndef QPS_AGAIN
-#define QPS_AGAIN 0    /* 1: every run has the queue pair numbers of the one before */
 #endif
 #ifndef PSNS
 #define PSNS 0         /* first PSNs: 0 each run's lie behind those before, 1 every run has the same, 2 before them */
@@ -62,14 +35,8 @@
 #ifndef LATE
 #define LATE 1         /* 0: no hello of a dead rank 0 arrives, so never the hellos of all ranks of a dead run */
 #endif
-#ifndef AFTER
-#define AFTER 0        /* 1: a run starts only when the one before it has begun at the switch, or has a larger epoch */
-#endif
 
 /* The rules. 1 is Weir. */
-#ifndef INPLACE
-#define INPLACE 1      /* a result overwrites the gradient: repeats carry it */
-#endif
 #ifndef NONCES
 #define NONCES 1       /* 0: an incarnation is an epoch alone */
 #endif
@@ -151,15 +118,10 @@
 #define REACH 0        /* 1: fails when the last run can finish at all, and shows how */
 #endif
 
-#define P           (1 + D * L)                      /* PSNs of a connection */
 #ifndef G
 #define G           ((RESTARTS + RESETS + 1) * RUNS + 2) /* incarnations that are recorded; 0 is none */
 #endif
-#define LAST_RUN    (RUNS - 1)
-#define SUCC(r)     (((r) + 1) % H)
 #define PRED(r)     (((r) + H - 1) % H)
-#define PROC(i, r)  ((i) * H + (r))
-#define EPOCH(i)    ((i) == 0 -> E0 : ((i) == 1 -> E1 : E2))
 #define NONCE(i)    (TWINS && (i) == 1 -> 0 : (i))
 #define QP(i)       (QPS_AGAIN -> 0 : (i))
 #define FIRST(i)    (PSNS == 1 -> 0 : (PSNS == 2 -> RUNS - 1 - (i) : (i))) /* the first PSN, in strides of P */
@@ -167,15 +129,6 @@
 #define SESSION(g)  (DRAWS -> (g) : 1)
 #define SAME(i, j)  (EPOCH(i) == EPOCH(j) && (!NONCES || NONCE(i) == NONCE(j))) /* runs of one incarnation */
 #define MEETS(i, j) (QP(i) == QP(j) && FIRST(i) == FIRST(j)) /* what is sent to run i's queue pair fits run j's */
-/* The PSN behind the last one that a process may send: message m only after result m-1, data only after the hello. */
-#define LIMIT(i, r) (expect[PROC(i, r)] == 0 -> 1 : 1 + ((expect[PROC(i, r)] - 1) / L < D -> \
-                     ((expect[PROC(i, r)] - 1) / L + 1) * L : D * L))
-
-/* Hosts. A process that is dead keeps what it had: that is what it has sent. */
-byte started = 1;         /* runs whose ranks have met; after that each process may have said hello */
-bool dead[RUNS * H];
-byte expect[RUNS * H];    /* the next PSN that a process takes; below it, it holds results */
-byte session[RUNS * H];   /* the incarnation whose session it was given */
 
 /* The switch. */
 bool unknown;             /* it has no such ring */
@@ -213,11 +166,6 @@ byte restarts_left = RESTARTS;
 byte resets_left = RESETS;
 byte pi, pr, pp, pg, pj;  /* choices, undone within their step */
 
-/* Scratch: written before it is read within one step, so no part of the state. (Breadth-first search, for the shortest
-   counterexample, cannot do with hidden variables: it takes -DSCRATCH=byte.) */
-#ifndef SCRATCH
-#define SCRATCH hidden byte
-#endif
 SCRATCH x, y, z, m, k, s, c, ok, emits, complete, round, ci, cr, cp;
 SCRATCH i1_fails, i3_fails, i11_fails, past_fails;
 
