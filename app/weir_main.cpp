@@ -8,6 +8,7 @@
 #include "config/keys.hpp"
 #include "control/forgotten_rings.hpp"
 #include "control/lease_monitor.hpp"
+#include "control/link_monitor.hpp"
 #include "control/monitor.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
@@ -320,6 +321,7 @@ void run_switch(const Options& options, const config::Config& config,
   app::ServiceManager service;
   app::FeedWatchdog watchdog(service, log);
   control::LeaseMonitor leases(weir.rings());
+  control::LinkMonitor links(weir.ports());
   app::EventMonitor events(weir.ports(), weir.inspector(), log);
   app::say("weir: ready\n");
   service.tell_ready();
@@ -328,7 +330,7 @@ void run_switch(const Options& options, const config::Config& config,
     monitor.emplace(weir.inspector(), std::move(readers),
                     watchdog.period_within(control::Monitor::kPeriod));
   };
-  show_to({&watchdog, &leases, &events});
+  show_to({&watchdog, &leases, &links, &events});
   run_lines(commands, first_commands);
   if (has_prompt) {
     const app::PromptEnd end = app::run_prompt(commands, stop_requested, [&] {
@@ -340,7 +342,7 @@ void run_switch(const Options& options, const config::Config& config,
   }
   wait_for_signal(weir.reload(), service, log, metrics, control);
   service.tell_stopping();
-  show_to({&watchdog, &events}); // a ring that drains is not reclaimed
+  show_to({&watchdog, &links, &events}); // a ring that drains is not reclaimed
   app::drain(weir.rings(), weir.inspector(), stop_at_once, service, log);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these

@@ -374,6 +374,12 @@ PortInformation Port::information() const {
   return information;
 }
 
+bool Port::is_down() const {
+  const std::lock_guard lock(one_user_);
+  const std::string text = link();
+  return text.starts_with("down") || text.starts_with("gone");
+}
+
 DeviceLosses Port::losses() const {
   const std::lock_guard lock(one_user_);
   rte_eth_stats stats{};

@@ -97,6 +97,8 @@ class Port {
   void tell_why_gone(const std::string& why);
 
   PortInformation information() const;
+  /// Whether it certainly has no link: its cable is out, or its interface is gone.
+  bool is_down() const;
   DeviceLosses losses() const;
   void clear_statistics();
   std::vector<std::pair<std::string, std::uint64_t>> extended_statistics() const;

@@ -24,6 +24,25 @@ void PortAdmin::clear_counters(std::uint16_t place) {
   }
 }
 
+void PortAdmin::follow_links() {
+  l2::PortSet down = 0;
+  const std::shared_ptr<const Ports> ports = chassis_.ports.share();
+  for (std::size_t place = 0; place < ports->size(); ++place) {
+    const bool is_down = ports->at(place) && ports->at(place)->is_down();
+    down |= is_down ? l2::PortSet{1} << place : 0;
+  }
+  if (down == ports_down_) {
+    return;
+  }
+  const Quiesce quiesced(chassis_.lcores);
+  ports_down_ = down;
+  for (std::size_t lcore = 0; lcore < chassis_.lcores.size(); ++lcore) {
+    if (chassis_.lcores[lcore].worker() != nullptr) {
+      chassis_.worker_at(lcore, quiesced).set_ports_down(down, lcore::Clock().now());
+    }
+  }
+}
+
 void PortAdmin::open(std::uint16_t place, const std::shared_ptr<Port>& port,
                      const WriterLock& lock) {
   const config::PortConfig& settings = port->config();

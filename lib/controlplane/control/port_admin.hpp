@@ -4,6 +4,7 @@
 #include "control/port.hpp"
 #include "control/port_counts.hpp"
 #include "control/writer_lock.hpp"
+#include "l2/port_set.hpp"
 #include "ring/ring_spec.hpp"
 
 #include <cstdint>
@@ -30,6 +31,9 @@ class PortAdmin {
   /// behind them go on. Frames for them are dropped meanwhile, as DropReason::port_closed.
   void replace_gone();
   void clear_counters(std::uint16_t place);
+  /// Tells the workers which ports have no link, if these are others than at the last call. One
+  /// thread calls it.
+  void follow_links();
 
   // For a reload.
 
@@ -55,6 +59,7 @@ class PortAdmin {
   Chassis& chassis_;
   const RingAdmin& rings_;
   PortCounts& counts_;
+  l2::PortSet ports_down_ = 0; // as the workers know them
 };
 
 } // namespace weir::control

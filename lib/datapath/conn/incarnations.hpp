@@ -127,6 +127,10 @@ class Incarnations {
   /// again: the newest one. nullptr when there is none. Only for a ring with a parent.
   WaitingHello* climbing(std::uint16_t ring) { return rings_[ring]->hellos.newest_complete(); }
 
+  const WaitingHello* climbing(std::uint16_t ring) const {
+    return rings_[ring]->hellos.newest_complete();
+  }
+
   /// Whether the switch keeps the sender of a waiting hello alive (docs/protocol.md §11.5).
   bool is_awaited(const ring::RingChild& sender, const WaitingHello& hello);
 
@@ -235,6 +239,9 @@ class Incarnations {
   }
 
   ChildStatus status_of(std::uint16_t ring, std::uint16_t child) const;
+
+  /// How many children and parents the ring has here.
+  std::size_t senders_of(std::uint16_t ring) const { return rings_[ring]->flows.size(); }
 
   /// The admitted connection whose acknowledgements these are: packets of this pair to this queue
   /// pair.

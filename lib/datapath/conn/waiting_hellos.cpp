@@ -7,8 +7,8 @@
 
 namespace weir::conn {
 
-WaitingHello* WaitingHellos::find(std::uint16_t child, const Incarnation& incarnation) {
-  for (WaitingHello& hello : places_[child]) {
+const WaitingHello* WaitingHellos::find(std::uint16_t child, const Incarnation& incarnation) const {
+  for (const WaitingHello& hello : places_[child]) {
     if (hello.frame != nullptr && hello.incarnation == incarnation) {
       return &hello;
     }
@@ -16,7 +16,7 @@ WaitingHello* WaitingHellos::find(std::uint16_t child, const Incarnation& incarn
   return nullptr;
 }
 
-const WaitingHello* WaitingHellos::find(const Incarnation& incarnation) {
+const WaitingHello* WaitingHellos::find(const Incarnation& incarnation) const {
   for (std::uint16_t child = 0; child < places_.size(); ++child) {
     if (const WaitingHello* hello = find(child, incarnation); hello != nullptr) {
       return hello;
@@ -48,7 +48,7 @@ void WaitingHellos::put(WaitingHello& place, const WaitingHello& hello) {
   ++size_;
 }
 
-bool WaitingHellos::is_complete(const Incarnation& incarnation) {
+bool WaitingHellos::is_complete(const Incarnation& incarnation) const {
   for (std::uint16_t child = 0; child < places_.size(); ++child) {
     if (find(child, incarnation) == nullptr) {
       return false;
@@ -57,13 +57,13 @@ bool WaitingHellos::is_complete(const Incarnation& incarnation) {
   return true;
 }
 
-bool WaitingHellos::has_climbed(const Incarnation& incarnation) {
+bool WaitingHellos::has_climbed(const Incarnation& incarnation) const {
   const auto last = static_cast<std::uint16_t>(places_.size() - 1u);
   const WaitingHello* hello = find(last, incarnation);
   return hello != nullptr && hello->climbed_ns != 0 && is_complete(incarnation);
 }
 
-std::uint64_t WaitingHellos::last_heard_of(const Incarnation& incarnation) {
+std::uint64_t WaitingHellos::last_heard_of(const Incarnation& incarnation) const {
   std::uint64_t last = 0;
   for (std::uint16_t child = 0; child < places_.size(); ++child) {
     last = std::max(last, find(child, incarnation)->heard);
@@ -71,10 +71,10 @@ std::uint64_t WaitingHellos::last_heard_of(const Incarnation& incarnation) {
   return last;
 }
 
-WaitingHello* WaitingHellos::newest_complete() {
-  WaitingHello* newest = nullptr;
+const WaitingHello* WaitingHellos::newest_complete() const {
+  const WaitingHello* newest = nullptr;
   std::uint64_t newest_heard = 0;
-  for (WaitingHello& hello : places_.back()) {
+  for (const WaitingHello& hello : places_.back()) {
     if (hello.frame == nullptr || !is_complete(hello.incarnation)) {
       continue;
     }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace weir::conn {
@@ -34,10 +35,14 @@ class WaitingHellos {
   explicit WaitingHellos(std::uint16_t children) : places_(children) {}
 
   /// The hello of this child for this incarnation; nullptr when none waits.
-  WaitingHello* find(std::uint16_t child, const Incarnation& incarnation);
+  const WaitingHello* find(std::uint16_t child, const Incarnation& incarnation) const;
+
+  WaitingHello* find(std::uint16_t child, const Incarnation& incarnation) {
+    return const_cast<WaitingHello*>(std::as_const(*this).find(child, incarnation));
+  }
 
   /// Any child's hello for this incarnation; nullptr when none waits.
-  const WaitingHello* find(const Incarnation& incarnation);
+  const WaitingHello* find(const Incarnation& incarnation) const;
 
   /// The place for one more hello of this child, which came by `port`: a free one, or the oldest's
   /// of the port that would otherwise have the most. So who sends many hellos by one port displaces
@@ -51,14 +56,18 @@ class WaitingHellos {
   void hear(WaitingHello& hello) { hello.heard = arrivals_++; }
 
   /// True when every child has a hello of this incarnation.
-  bool is_complete(const Incarnation& incarnation);
+  bool is_complete(const Incarnation& incarnation) const;
 
   /// True when they have gone up to the switch above, as a complete set (docs/protocol.md §11.5).
-  bool has_climbed(const Incarnation& incarnation);
+  bool has_climbed(const Incarnation& incarnation) const;
 
   /// The last child's hello of the complete set of which a hello came last, or came again; nullptr
   /// when none is complete.
-  WaitingHello* newest_complete();
+  const WaitingHello* newest_complete() const;
+
+  WaitingHello* newest_complete() {
+    return const_cast<WaitingHello*>(std::as_const(*this).newest_complete());
+  }
 
   std::span<WaitingHello> of(std::uint16_t child) { return places_[child]; }
 
@@ -72,7 +81,7 @@ class WaitingHellos {
   WaitingHello take(WaitingHello& place);
 
  private:
-  std::uint64_t last_heard_of(const Incarnation& incarnation);
+  std::uint64_t last_heard_of(const Incarnation& incarnation) const;
 
   std::vector<std::array<WaitingHello, kPerChild>> places_;
   std::uint64_t arrivals_ = 0;

@@ -23,11 +23,12 @@ frame::TraceRecord hello_record(frame::TraceEvent event, const Verdict& verdict)
 } // namespace
 
 Classify::Classify(Pipeline& pipeline)
-    : classifier_(pipeline.state.classifier), incarnations_(pipeline.state.incarnations),
-      rings_(pipeline.state.rings), bridge_(pipeline.state.bridge),
-      flow_cache_(pipeline.state.flow_cache), aggregate_(pipeline.aggregate), emit_(pipeline.emit),
-      recover_(pipeline.recover), climb_(pipeline.climb), timers_(pipeline.timers),
-      forward_(pipeline.state.forward), counters_(pipeline.state.counters) {}
+    : current_(pipeline.state.current), classifier_(pipeline.state.classifier),
+      incarnations_(pipeline.state.incarnations), rings_(pipeline.state.rings),
+      bridge_(pipeline.state.bridge), flow_cache_(pipeline.state.flow_cache),
+      aggregate_(pipeline.aggregate), emit_(pipeline.emit), recover_(pipeline.recover),
+      climb_(pipeline.climb), timers_(pipeline.timers), forward_(pipeline.state.forward),
+      counters_(pipeline.state.counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms());
@@ -128,8 +129,11 @@ void Classify::begin_below(const ring::RingChild& parent, frame::Frame& total, f
 void Classify::take_hellos(std::uint16_t ring, std::span<frame::Frame* const> hellos,
                            frame::Instant now) {
   for (std::uint16_t child = 0; child < hellos.size(); ++child) {
-    rings_[ring]->pins[child] =
-        bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress, now.ms());
+    // Behind another switch the host has no port of this one.
+    if (current_->rings()[ring].is_rank(child)) {
+      rings_[ring]->pins[child] =
+          bridge_.pin_source(hellos[child]->bytes(), hellos[child]->ingress, now.ms());
+    }
     recover_.begin({ring, child}, *hellos[child], now);
     passes<StageId::classify, StageId::aggregate>();
     aggregate_.accept(*hellos[child], incarnations_.hello_verdict({ring, child}), now);

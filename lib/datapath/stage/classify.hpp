@@ -45,6 +45,7 @@ class Classify {
   void end_connections(std::uint16_t ring, frame::Instant now);
   void drop_given_up_hellos(frame::Instant now);
 
+  const ring::CurrentRings& current_;
   conn::Classifier& classifier_;
   conn::Incarnations& incarnations_;
   RingStates& rings_;

@@ -14,7 +14,7 @@ std::uint64_t last_heard(const Worker& worker, std::uint16_t ring) {
   const conn::Incarnations& incarnations = worker.incarnations();
   std::uint64_t last = std::max(worker.state_of(ring).heard_at_ns,
                                 incarnations.last_request(ring) * frame::kNsPerMs);
-  for (std::uint16_t child = 0; child < worker.slots_of(ring).children(); ++child) {
+  for (std::uint16_t child = 0; child < incarnations.senders_of(ring); ++child) {
     last = std::max(last, incarnations.flow_of({ring, child}).heard_at);
   }
   return last;

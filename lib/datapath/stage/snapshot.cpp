@@ -10,14 +10,36 @@ LineSnapshot snapshot_line(const FairQueue& lines, std::uint16_t ring_group) {
   return {lines.waiting(ring_group), lines.counters_of(ring_group), lines.rate_of(ring_group)};
 }
 
+/// Of someone, on the connection that it sends on and on the one that leads to it.
+LinkLosses losses_between(const conn::ChildStatus& sends, const conn::ChildStatus& receives) {
+  return {sends.recovery.naks + sends.recovery.rnr_naks,
+          receives.recovery.mended + receives.recovery.resent_late};
+}
+
+/// What only a switch with one above has to tell.
+void snapshot_above(RingSnapshot& snapshot, const Worker& worker, frame::Instant now) {
+  const RingState& state = worker.state_of(snapshot.ring);
+  snapshot.parent = worker.incarnations().status_of(snapshot.ring, state.slots.children());
+  const auto oldest = state.unfinished();
+  if (oldest && state.slots.is_sent(oldest->slot, state.total_due.message)) {
+    snapshot.total_missing_ns = now.ns - oldest->since_ns;
+  }
+  if (const auto* last = worker.incarnations().climbing(snapshot.ring)) {
+    snapshot.climbing_ns = now.ns - last->arrived_ns;
+  }
+}
+
 } // namespace
 
 LinkLosses losses_of(const RingSnapshot& ring, std::size_t child) {
-  const std::size_t children = ring.children.size();
-  const recovery::FlowCounters& sent = ring.children[child].recovery;
-  const recovery::FlowCounters& received =
-      ring.children[(child + children - 1) % children].recovery;
-  return {sent.naks + sent.rnr_naks, received.mended + received.resent_late};
+  if (child != 0) {
+    return losses_between(ring.children[child], ring.children[child - 1]);
+  }
+  return losses_between(ring.children[0], ring.parent ? *ring.parent : ring.children.back());
+}
+
+LinkLosses losses_above(const RingSnapshot& ring) {
+  return losses_between(*ring.parent, ring.children.back());
 }
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now) {
@@ -33,9 +55,13 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
                         .line = snapshot_line(worker.queue().lines(), worker.ring_group_of(ring))};
   for (std::uint16_t child = 0; child < slots.children(); ++child) {
     snapshot.children.push_back(incarnations.status_of(ring, child));
-    if (snapshot.incarnation && !worker.state_of(ring).pins[child]) {
+    if (snapshot.incarnation && worker.is_rank({ring, child}) &&
+        !worker.state_of(ring).pins[child]) {
       snapshot.unpinned.push_back(child);
     }
+  }
+  if (!worker.state_of(ring).is_root) {
+    snapshot_above(snapshot, worker, now);
   }
   if (const auto& since = incarnations.draining_since(ring)) {
     snapshot.draining_ms = now.ms() - *since;
@@ -54,7 +80,7 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
 
 std::vector<SenderSnapshot> snapshot_senders(const Worker& worker, std::uint16_t ring) {
   const conn::Incarnations& incarnations = worker.incarnations();
-  std::vector<SenderSnapshot> senders(worker.slots_of(ring).children());
+  std::vector<SenderSnapshot> senders(incarnations.senders_of(ring));
   for (std::uint16_t child = 0; child < senders.size(); ++child) {
     senders[child] = {child, incarnations.status_of(ring, child),
                       incarnations.flow_of({ring, child})};
@@ -95,7 +121,7 @@ std::optional<std::uint32_t> ring_id_of(const conn::Connection& connection,
     return std::nullopt;
   }
   const ring::Ring& ring = set.rings()[connection.ring];
-  const bool is_its_ring = connection.child < ring.children() &&
+  const bool is_its_ring = connection.child < ring.senders() &&
                            set.pair_of({connection.ring, connection.child}) == connection.pair;
   return is_its_ring ? std::optional(ring.spec().id) : std::nullopt;
 }

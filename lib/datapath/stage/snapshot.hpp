@@ -33,9 +33,13 @@ struct RingSnapshot {
   std::vector<std::uint16_t> unpinned;     // children whose MAC address is not pinned to their port
   std::vector<std::uint16_t> waited_for;   // children whose packets the oldest slot lacks
   std::uint64_t waiting_ns = 0;            // how long it has waited for them
-  std::uint64_t waiting_since_ns = 0;      // since when, by the switch's clock
-  std::optional<std::uint64_t> draining_ms; // for how long it drains; none: it does not
-  LineSnapshot line;                        // of its ring group
+  std::optional<conn::ChildStatus> parent; // of a ring with a switch above
+  std::optional<std::uint64_t> total_missing_ns; // for how long the oldest sum that left has waited
+                                                 // for the switch above; none: none does
+  std::optional<std::uint64_t> climbing_ns;      // for how long all children's hellos have waited
+  std::uint64_t waiting_since_ns = 0;            // since when, by the switch's clock
+  std::optional<std::uint64_t> draining_ms;      // for how long it drains; none: it does not
+  LineSnapshot line;                             // of its ring group
 };
 
 struct ConnectionSnapshot {
@@ -44,7 +48,7 @@ struct ConnectionSnapshot {
   std::uint64_t idle_ms = 0;
 };
 
-/// A child's connection, for the question whom a ring waits for.
+/// A child's connection, or the parent's, for the question whom a ring waits for.
 struct SenderSnapshot {
   std::uint16_t child = 0;
   conn::ChildStatus status;
@@ -80,9 +84,11 @@ struct LinkLosses {
 
 /// As far as the switch knows: it has asked again, or has been asked.
 LinkLosses losses_of(const RingSnapshot& ring, std::size_t child);
+/// The same between the switch and the one above. The ring has one.
+LinkLosses losses_above(const RingSnapshot& ring);
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now);
-/// All children, in order.
+/// All children, in order, and the parent.
 std::vector<SenderSnapshot> snapshot_senders(const Worker& worker, std::uint16_t ring);
 /// Leaves the children that one of these slots waits for. Where no hello exchange is complete yet,
 /// these are the ones whose hello is missing while others wait.

@@ -97,6 +97,10 @@ class Worker {
 
   const std::vector<std::uint16_t>& rings() const { return state_.owned; }
 
+  bool is_rank(const ring::RingChild& sender) const {
+    return state_.current->rings()[sender.ring].is_rank(sender.child);
+  }
+
   std::uint16_t ring_group_of(std::uint16_t ring) const {
     return state_.current->ring_group_of(ring);
   }
