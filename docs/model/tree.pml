@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tree of switches (docs/protocol.md, section 11), for spin: who begins an incarnation, whose sums are added to whose,
- * and what a switch may pass on that has forgotten the ring. Within one switch it is incarnation.pml, without what that
- * file looks at already; hosts and runs are those of runs.pml. docs/lab/model.md says what this leaves out. tools/model
- * runs every configuration.
+ * A tree of switches (docs/protocol.md, section 11), for spin: who begins an incarnation, whose sums are added to
+ * whose, and what a switch may pass on that has forgotten the ring. Within one switch it is incarnation.pml, without
+ * what that file looks at already; hosts and runs are those of runs.pml. docs/lab/model.md says what this leaves out.
+ * tools/model runs every configuration.
  *
  * Switch 0 is the root. A child of a switch is a rank or a switch; a switch covers the ranks LO to HI. Connection r
  * goes from rank r to rank r+1 and turns at the lowest switch that covers both; so a switch meets a child as the
