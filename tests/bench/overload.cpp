@@ -9,10 +9,10 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::uint16_t kRanks = 4;
+constexpr std::uint16_t kWorld = 4;
 
 Shape shape_of(std::uint16_t rings) {
-  return {.world = kRanks, .rings = rings, .bytes = kInMemory};
+  return {.world = kWorld, .rings = rings, .bytes = kInMemory};
 }
 
 /// With no `room` for frames that wait, they are served in the order of their arrival.
@@ -26,7 +26,7 @@ double ns_per_frame(const Workload& workload, FrameStock& stock, std::uint32_t r
          static_cast<double>(stock.size());
 }
 
-void measure(const Workload& workload, const Options& options, unsigned round) {
+void measure_overload_round(const Workload& workload, const Options& options, unsigned round) {
   const auto& data = workload.data();
   const Pool pool = make_pool("bench_data", data.size(), longest_of(data));
   FrameStock stock(data, pool.get());
@@ -51,7 +51,7 @@ void measure_overload(const Options& options) {
   for (unsigned round = 0; round < options.rounds; ++round) {
     tell_progress("overload", round, options);
     for (const auto& workload : workloads) {
-      measure(*workload, options, round);
+      measure_overload_round(*workload, options, round);
     }
   }
 }

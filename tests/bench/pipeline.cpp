@@ -11,11 +11,11 @@
 namespace weir::bench {
 namespace {
 
-constexpr std::uint64_t kFramesPerMeasurement = 60'000;
+constexpr std::uint64_t kContributionsPerMeasurement = 60'000;
 /// Jobs run for hours. So what the switch does once for a connection is not measured.
 constexpr std::uint32_t kMessagesBefore = 1;
 
-struct Subject {
+struct MeasuredWorkload {
   Case parameters;
   Workload workload;
 };
@@ -71,12 +71,12 @@ double seconds_of_bare_switch(const Workload& workload, InlineLab& lab, FrameSto
   return seconds_of([&] { bare.run_until_sent(lab.ports(), stock.size()); });
 }
 
-void measure(const Subject& subject, unsigned round) {
+void measure(const MeasuredWorkload& subject, unsigned round) {
   const auto& data = subject.workload.data();
   const Pool pool = make_pool("bench_data", data.size(), longest_of(data));
   FrameStock stock(data, pool.get());
   InlineLab lab(subject.workload, most_on_a_port(data));
-  const auto passes = std::max<std::uint64_t>(1, kFramesPerMeasurement / stock.size());
+  const auto passes = std::max<std::uint64_t>(1, kContributionsPerMeasurement / stock.size());
   double weir = 0;
   double bare = 0;
   double macswap = 0;
@@ -102,12 +102,13 @@ void measure(const Subject& subject, unsigned round) {
 } // namespace
 
 void measure_pipeline(const Options& options) {
-  std::vector<std::unique_ptr<Subject>> subjects;
+  std::vector<std::unique_ptr<MeasuredWorkload>> subjects;
   for (const Shape& shape : shapes(options.effort)) {
     if (const Case parameters = case_of(shape); parameters.is_wanted(options)) {
       Shape running = shape;
       running.messages_before = kMessagesBefore;
-      subjects.push_back(std::make_unique<Subject>(Subject{parameters, Workload(running)}));
+      subjects.push_back(
+          std::make_unique<MeasuredWorkload>(MeasuredWorkload{parameters, Workload(running)}));
     }
   }
   for (unsigned round = 0; round < options.rounds; ++round) {

@@ -14,7 +14,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr unsigned kBurst = 64;
+constexpr unsigned kDrained = 64;
 
 rte_ring* make_ring(const std::string& name, std::uint32_t depth) {
   rte_ring* ring = rte_ring_create(name.c_str(), depth, SOCKET_ID_ANY,
@@ -88,11 +88,11 @@ unsigned RingPorts::take(std::uint16_t port, rte_mbuf** frames, unsigned limit) 
 }
 
 std::uint64_t RingPorts::take_transmitted() {
-  std::array<rte_mbuf*, kBurst> frames;
+  std::array<rte_mbuf*, kDrained> frames;
   std::uint64_t taken = 0;
   for (std::uint16_t port = 0; port < size(); ++port) {
     unsigned count = 0;
-    while ((count = take(port, frames.data(), kBurst)) != 0) {
+    while ((count = take(port, frames.data(), kDrained)) != 0) {
       for (unsigned i = 0; i < count; ++i) {
         free_shared_segments(*frames[i]);
       }

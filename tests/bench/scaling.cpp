@@ -23,7 +23,7 @@ namespace {
 using config::Role;
 
 /// Frames are in memory, where several lcores share the waiting time.
-constexpr Shape kShape{.bytes = kInMemory};
+constexpr Shape kScaledShape{.bytes = kInMemory};
 
 const std::vector<Role> kAll{Role::rx, Role::worker, Role::tx};
 const std::vector<Role> kEnds{Role::rx, Role::tx};
@@ -134,7 +134,7 @@ void measure_bare_pair(const Workload& workload, FrameStock& stock, const Option
 }
 
 /// Measures all teams for which this machine has lcores, on one workload.
-void measure(const Workload& workload, const Options& options, unsigned round) {
+void measure_scaling_round(const Workload& workload, const Options& options, unsigned round) {
   const auto& data = workload.data();
   const Pool pool = make_pool("bench_data", data.size(), longest_of(data));
   FrameStock stock(data, pool.get());
@@ -169,14 +169,14 @@ void measure_scaling(const Options& options) {
   std::vector<std::unique_ptr<Workload>> workloads;
   constexpr unsigned kMostRings = 8;
   for (unsigned rings = 1; rings <= std::max(kMostRings, rte_lcore_count()); rings *= 2) {
-    Shape shape = kShape;
+    Shape shape = kScaledShape;
     shape.rings = static_cast<std::uint16_t>(rings);
     workloads.push_back(std::make_unique<Workload>(shape));
   }
   for (unsigned round = 0; round < options.rounds; ++round) {
     tell_progress("scaling", round, options);
     for (const auto& workload : workloads) {
-      measure(*workload, options, round);
+      measure_scaling_round(*workload, options, round);
     }
   }
 }

@@ -15,7 +15,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr unsigned kBurst = 32;
+constexpr unsigned kArriving = 32;
 constexpr std::uint64_t kTimeoutNs = 20'000'000'000;
 
 control::Placement place(const Workload& workload, const Team& team, const ring::RingSet& rings) {
@@ -157,14 +157,14 @@ void ScalingLab::feed(const control::Placement::Queue& queue) {
   const Host& host = hosts_[queue.port];
   Wire& wire = hosts_[queue.port].wires[queue.queue];
   const std::size_t end_of_window = host.answered.load(std::memory_order_acquire) + kWindow;
-  const std::size_t end = std::min(wire.frames.size(), wire.arrived + kBurst);
+  const std::size_t end = std::min(wire.frames.size(), wire.arrived + kArriving);
   for (; wire.arrived < end && wire.frames[wire.arrived].number < end_of_window; ++wire.arrived) {
     ports_.put(queue.port, wire.frames[wire.arrived].frame, queue.queue);
   }
 }
 
 std::size_t ScalingLab::drain(std::uint16_t port) {
-  std::array<rte_mbuf*, 2 * kBurst> frames;
+  std::array<rte_mbuf*, 2 * kArriving> frames;
   const unsigned count = ports_.take(port, frames.data(), frames.size());
   std::atomic<std::size_t>& answered = hosts_[predecessor_of(port)].answered;
   answered.store(answered.load(std::memory_order_relaxed) + count, std::memory_order_release);

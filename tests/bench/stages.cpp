@@ -22,7 +22,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr unsigned kBurst = 32;
+constexpr unsigned kStageBurst = 32;
 
 enum class Stage : std::uint8_t {
   receive,
@@ -106,7 +106,7 @@ class StageLab {
   }
 
   void aggregate(std::span<rte_mbuf* const> burst) {
-    std::array<conn::Verdict, kBurst> verdicts;
+    std::array<conn::Verdict, kStageBurst> verdicts;
     completed_.clear();
     auto* verdict = verdicts.begin();
     each(burst, Stage::classify,
@@ -175,12 +175,13 @@ class StageLab {
 };
 
 void take_all(StageLab& lab, RingPorts& ports) {
-  std::array<rte_mbuf*, kBurst> burst;
+  std::array<rte_mbuf*, kStageBurst> burst;
   for (unsigned received = 1; received != 0;) {
     received = 0;
     for (std::uint16_t port = 0; port < ports.size(); ++port) {
       lab.clock().start();
-      const std::uint16_t count = rte_eth_rx_burst(ports.device(port), 0, burst.data(), kBurst);
+      const std::uint16_t count =
+          rte_eth_rx_burst(ports.device(port), 0, burst.data(), kStageBurst);
       lab.take({burst.data(), count}, port);
       received += count;
     }
