@@ -98,6 +98,15 @@ std::vector<Option> call_option_rows(GivenOptions& o) {
       {"no-register", nullptr,
        "verbs: do not tell the device of the tensors' memory, so that messages are copied",
        [&](auto) { o.registration = Registration::none; }},
+      {"tree", "LISTS",
+       "which switches add up which ranks, as [[0,1,2],[3,4]], to check the result bit for bit "
+       "(default: one adds up all)",
+       [&](auto v) {
+         o.tree = FoldTree::parse(v);
+         if (!o.tree) {
+           refuse("tree", v, "lists of lists of the ranks 0, 1, ... in order, as [[0,1,2],[3,4]]");
+         }
+       }},
       {"json", "FILE", "write the results there as well", [&](auto v) { o.json = v; }},
   };
 }

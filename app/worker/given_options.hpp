@@ -5,11 +5,13 @@
 #include "option_table.hpp"
 #include "worker/call_buffers.hpp"
 #include "worker/call_choice.hpp"
+#include "worker/fold_tree.hpp"
 #include "worker/single_job.hpp"
 #include "worker/size_range.hpp"
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,7 @@ struct GivenOptions {
   std::string json;
   Registration registration = Registration::tensors;
   CallChoice choice;
+  std::optional<FoldTree> tree;
   std::vector<Placement> placements; // in the order given
 
   // A single job.

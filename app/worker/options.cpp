@@ -70,6 +70,15 @@ void check_root(const GivenOptions& given) {
   }
 }
 
+FoldTree tree_of(const GivenOptions& given) {
+  const FoldTree tree = given.tree.value_or(FoldTree::flat(given.group.world));
+  if (tree.ranks() != given.group.world) {
+    throw UsageError(fmt::format("--tree: found {} ranks; allowed: {} (--world)", tree.ranks(),
+                                 given.group.world));
+  }
+  return tree;
+}
+
 /// Each operation has a type, unless nothing reduces.
 void check_reductions(const CallChoice& choice) {
   const bool reduces = std::ranges::any_of(
@@ -112,7 +121,8 @@ JobOptions job_of(const GivenOptions& given) {
   JobOptions job{.call = kinds_of_calls(given.choice).front(),
                  .repetitions = given.repetitions,
                  .verification = given.verification,
-                 .progress = given.progress};
+                 .progress = given.progress,
+                 .tree = tree_of(given)};
   if (!given.placements.empty()) {
     job.placement = given.placements.back();
   }
@@ -187,7 +197,8 @@ SweepOptions sweep_of(const GivenOptions& given, const Names& names) {
           .placements = sweep_placements(given),
           .warm_ups = given.warm_ups,
           .iterations = given.iterations,
-          .checked = given.checked};
+          .checked = given.checked,
+          .tree = tree_of(given)};
 }
 
 void check_files(const CommandLine& line) {

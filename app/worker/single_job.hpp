@@ -3,6 +3,7 @@
 
 #include "host/api/group.hpp"
 #include "worker/call_buffers.hpp"
+#include "worker/fold_tree.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -25,6 +26,7 @@ struct JobOptions {
   Verification verification = Verification::every_element;
   Progress progress = Progress::quiet;
   double density = 0.01; // of a sparse all-reduce
+  FoldTree tree;
 };
 
 /// One call, made again and again with other values: a rank's part. Times are this rank's own.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "worker/call_buffers.hpp"
+#include "worker/fold_tree.hpp"
 #include "worker/latencies.hpp"
 #include "worker/rank_calls.hpp"
 
@@ -19,6 +20,7 @@ struct SweepOptions {
   std::uint32_t warm_ups = 5;
   std::uint32_t iterations = 20; // timed, after these
   std::uint32_t checked = 1;     // the last ones of these
+  FoldTree tree;
 };
 
 /// The same on all ranks.

@@ -101,8 +101,9 @@ namespace {
 /// The result of a call, block by block.
 class Reference {
  public:
-  Reference(const TensorId& id, const host::Call& call, const host::Place& place)
-      : id_(id), call_(call), place_(place),
+  Reference(const TensorId& id, const host::Call& call, const host::Place& place,
+            const FoldTree& tree)
+      : id_(id), call_(call), place_(place), tree_(tree),
         reduce_(call.reduces() ? op::reference_kernel(call.type, call.operation) : nullptr),
         inputs_(call.reduces() ? place.world : 0, std::vector<std::byte>(kBlockBytes)) {}
 
@@ -126,7 +127,7 @@ class Reference {
       fill_tensor(std::span(inputs_[rank]).first(bytes.size()), id_, rank, first, call_.type);
       pointers.push_back(inputs_[rank].data());
     }
-    reduce_(bytes.data(), pointers.data(), place_.world, bytes.size(), {});
+    tree_.reduce(bytes, pointers, reduce_);
     if (call_.finish == host::Finish::average) {
       host::make_average({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}, call_.type,
                          place_.world);
@@ -148,6 +149,7 @@ class Reference {
   const TensorId id_;
   const host::Call call_;
   const host::Place place_;
+  const FoldTree& tree_;
   op::ReduceKernel reduce_;
   std::vector<std::vector<std::byte>> inputs_; // a block of each rank's
 };
@@ -174,9 +176,9 @@ void note_mismatches(Mismatches& mismatches, std::span<const std::byte> found,
 } // namespace
 
 Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
-                           const host::Call& call, const host::Place& place) {
+                           const host::Call& call, const host::Place& place, const FoldTree& tree) {
   Mismatches mismatches;
-  Reference reference(id, call, place);
+  Reference reference(id, call, place, tree);
   std::vector<std::byte> block(kBlockBytes);
   for (std::size_t at = 0; at < result.size(); at += kBlockBytes) {
     const auto found = result.subspan(at, std::min(kBlockBytes, result.size() - at));

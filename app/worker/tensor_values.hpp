@@ -6,6 +6,7 @@
 
 #include "host/collective/slice.hpp"
 #include "weir/ina.hpp"
+#include "worker/fold_tree.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +45,8 @@ struct Mismatches {
 };
 
 /// Compares every element of a rank's result, bit for bit, with what all ranks' tensors make it:
-/// reductions with op::reference_kernel in rank order, averages with host::make_average.
+/// reductions with op::reference_kernel in the tree's order, averages with host::make_average.
 Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
-                           const host::Call& call, const host::Place& place);
+                           const host::Call& call, const host::Place& place, const FoldTree& tree);
 
 } // namespace weir::app

@@ -170,15 +170,43 @@ TEST(TensorValues, CountEveryWrongElement) {
   const TensorId id{.epoch = 3, .repetition = 4};
   std::vector<std::byte> result(count * sizeof(float));
   fill_tensor(result, id, 1, 0, DataType::f32);
-  EXPECT_EQ(find_mismatches(result, id, call, {0, 2}).count, 0U);
+  EXPECT_EQ(find_mismatches(result, id, call, {0, 2}, FoldTree::flat(2)).count, 0U);
 
   for (const std::size_t element : {20'000U, 20'001U, 39'999U}) {
     result[element * sizeof(float) + 2] ^= std::byte{1};
   }
-  const Mismatches wrong = find_mismatches(result, id, call, {0, 2});
+  const Mismatches wrong = find_mismatches(result, id, call, {0, 2}, FoldTree::flat(2));
   EXPECT_EQ(wrong.count, 3U);
   EXPECT_EQ(wrong.first.index, 20'000U);
   EXPECT_NE(wrong.first.expected, wrong.first.found);
+}
+
+/// Sums of halves of f32's unit in the last place tell the order of additions.
+TEST(FoldTree, FoldsLevelByLevel) {
+  const std::vector<float> values{1.0F, 0x1p-24F, 0x1p-24F, 0x1p-24F};
+  std::vector<const std::byte*> inputs;
+  for (const float& value : values) {
+    inputs.push_back(reinterpret_cast<const std::byte*>(&value));
+  }
+  const auto fold = [&](const FoldTree& tree) {
+    float sum = 0;
+    tree.reduce({reinterpret_cast<std::byte*>(&sum), sizeof sum}, inputs,
+                op::reference_kernel(DataType::f32, Operation::sum));
+    return sum;
+  };
+  EXPECT_EQ(fold(FoldTree::flat(4)), 1.0F) << "each half is rounded away";
+  EXPECT_EQ(fold(*FoldTree::parse("[0,1,2,3]")), 1.0F);
+  EXPECT_EQ(fold(*FoldTree::parse("[[0],[1,2,3]]")), 1.0F + 0x1p-23F + 0x1p-24F);
+  EXPECT_EQ(fold(*FoldTree::parse("[0,[1,[2,3]]]")), 1.0F + 0x1p-23F + 0x1p-24F);
+  EXPECT_EQ(fold(*FoldTree::parse("[[0,1],[2,3]]")), 1.0F + 0x1p-23F);
+}
+
+TEST(FoldTree, TakesListsOfTheRanksInOrder) {
+  EXPECT_EQ(FoldTree::parse("[[0,1,2],[3,4]]")->ranks(), 5);
+  for (const char* text : {"", "0", "[", "[]", "[0", "[0]]", "[0,2]", "[1,0]", "[0,,1]", "[0 ,1]",
+                           "[[0,1],[1]]", "[0,1],", "[0,-1]", "[0,x]"}) {
+    EXPECT_FALSE(FoldTree::parse(text)) << text;
+  }
 }
 
 Measurement measured(std::uint64_t nanoseconds, std::optional<std::uint64_t> wrong) {
