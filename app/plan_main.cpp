@@ -9,15 +9,20 @@
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
 #include "plan/plan_file.hpp"
+#include "plan/switch_files.hpp"
 #include "plan/topology_file.hpp"
 #include "plan_compare.hpp"
 #include "plan_options.hpp"
 #include "progress_bar.hpp"
+#include "wire/address.hpp"
 #include "yaml/error.hpp"
 #include "yaml/reader.hpp"
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <new>
 #include <optional>
@@ -73,9 +78,37 @@ void make(const plan::Topology& topology, const app::PlanOptions& options) {
   write_to(options.out, [&](std::ostream& out) { plan::write_plan(out, topology, made); });
 }
 
+/// Each node's; the one after the highest of a kind is the lowest.
+std::vector<std::string> addresses_from(wire::IpAddress address, std::uint32_t count) {
+  std::vector<std::string> addresses;
+  for (std::uint32_t node = 0; node < count; ++node) {
+    addresses.push_back(wire::to_string(address));
+    for (std::size_t byte = address.bytes.size(); byte-- > (address.is_v4() ? 12 : 0);) {
+      if (++address.bytes[byte] != 0) {
+        break;
+      }
+    }
+  }
+  return addresses;
+}
+
+void write_configs(const plan::Topology& topology, const plan::FabricPlan& made,
+                   const app::PlanOptions& options) {
+  plan::SwitchFileSettings settings = options.switches;
+  settings.addresses = addresses_from(options.first_address, topology.node_count());
+  const std::filesystem::path folder = options.configs;
+  std::filesystem::create_directories(folder);
+  for (const plan::SwitchFile& file : plan::switch_files(topology, made, settings)) {
+    app::write_file(folder / (file.name + ".yaml"), file.text);
+  }
+}
+
 void fabric(const plan::Topology& topology, const app::PlanOptions& options) {
   const plan::FabricPlan made =
       plan::plan_fabric(topology, participants_of(topology, options), options.rings);
+  if (!options.configs.empty()) {
+    write_configs(topology, made, options);
+  }
   write_to(options.out, [&](std::ostream& out) { plan::write_fabric(out, topology, made); });
 }
 

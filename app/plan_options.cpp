@@ -22,8 +22,8 @@ constexpr const char* kHead =
     "Plans all-reduces for a network before it is bought or cabled (docs/planner.md).\n"
     "\n"
     "  make      an algorithm's trees and each node's schedule table, as YAML\n"
-    "  fabric    the ring and the tree that each Weir switch would hold, as YAML; no Weir runs "
-    "trees yet\n"
+    "  fabric    the rings and the trees of Weir switches, as YAML, and each switch's "
+    "configuration\n"
     "  draw      the topology, one tree or one ring, as SVG (by Graphviz) or .gv\n"
     "  compare   what an all-reduce costs by each algorithm, simulated: a table and a plot\n"
     "\n";
@@ -105,6 +105,28 @@ std::vector<Option> options_of(PlanOptions& o) {
       {"tree", "NODE", "draw: MultiTree's tree with this root", [&](auto v) { o.tree = v; }},
       {"ring", "N", "draw: ring N of the fabric and its tree of switches",
        [&](auto v) { o.ring = number<std::uint32_t>("ring", v, 1, kMostRings); }},
+      {"configs", "DIR", "fabric: write each switch's configuration there, as SWITCH.yaml",
+       [&](auto v) { o.configs = v; }},
+      {"first-address", "IP",
+       "fabric: of the first node; each next node has the next one (10.0.0.1)",
+       [&](auto v) {
+         const auto address = wire::parse_ip(v);
+         if (!address) {
+           refuse("first-address", v, "an address such as 10.0.0.1 or 2001:db8::1");
+         }
+         o.first_address = *address;
+       }},
+      {"device", "TEXT",
+       "fabric: of each port; {port}, {number}, {switch}, {cable}, {role} and {server} are filled "
+       "in",
+       [&](auto v) { o.switches.device = v; }},
+      {"eal", "LIST",
+       "fabric: EAL's options of each switch, with commas between; {switch} likewise",
+       [&](auto v) {
+         for (const std::string_view option : text::words_of(v)) {
+           o.switches.eal.emplace_back(option);
+         }
+       }},
       {"sizes", "FROM:TO", "compare: tensors of these bytes, by doubling (32K:1G)",
        [&](auto v) { set_sizes(o, v); }},
       {"switch-packet-time", "TIME", "compare: of a Weir switch's lcore for a packet (default 0ns)",
@@ -168,6 +190,7 @@ void check(const PlanOptions& options) {
 
 PlanOptions parse_plan_options(int argc, char** argv) {
   PlanOptions options;
+  options.first_address = *wire::parse_ip("10.0.0.1");
   const CommandLine line =
       read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir-plan", kHead, kTail},
                         options_of(options), WordOrder::anywhere);

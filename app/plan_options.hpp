@@ -4,8 +4,10 @@
 /// weir-plan's command line.
 
 #include "plan/algorithms.hpp"
+#include "plan/switch_files.hpp"
 #include "plan_compare.hpp"
 #include "usage_error.hpp"
+#include "wire/address.hpp"
 
 #include <cstdint>
 #include <string>
@@ -23,9 +25,12 @@ struct PlanOptions {
   std::uint32_t rings = 64;       // most rings
   std::string tree;               // draw: the tree of this node
   std::uint32_t ring = 0;         // draw: this ring, from 1
-  std::string out;                // a file; empty: standard output
-  std::string plot;               // compare: an SVG file; empty: none
-  std::uint64_t least_bytes = 0;  // compare: sizes from least to most, by doubling
+  std::string configs;            // fabric: the folder of the switches' configurations; empty: none
+  wire::IpAddress first_address;  // fabric: of the first node
+  plan::SwitchFileSettings switches; // fabric, without addresses
+  std::string out;                   // a file; empty: standard output
+  std::string plot;                  // compare: an SVG file; empty: none
+  std::uint64_t least_bytes = 0;     // compare: sizes from least to most, by doubling
   std::uint64_t most_bytes = 0;
   OwnCosts costs; // compare
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as xml
+from pathlib import Path
 
 from lab import Lab, smoke_test
 from weir import BUILD, ROOT, Ended, expect, run_to_end
@@ -115,3 +116,30 @@ def own_costs(_: Lab) -> None:
     expect(slow["weir"] > 2 * fast["weir"] > 2 * free["weir"] and slow["ring"] == free["ring"], f"{slow} {fast} {free}")
     far = times("--switch-latency", "20us")
     expect(abs(far["weir"] - free["weir"] - 3 * 20) < 1 and far["ring"] == free["ring"], f"{far} {free}")
+
+
+@smoke_test("plan-configurations")
+def configurations(lab: Lab) -> None:
+    """Each switch of a fabric has a file; that of one switch runs as it is."""
+    folder = lab.directory / "configs"
+    answer = plan("fabric", "--topology", RACKS, "--configs", folder, "--out", lab.directory / "rings.yaml")
+    expect(answer.status == 0 and not answer.output and not answer.errors, f"{answer}")
+    expect(sorted(file.name for file in folder.iterdir()) == ["rack0.yaml", "rack1.yaml", "spine0.yaml", "spine1.yaml"],
+           f"{list(folder.iterdir())}")
+    expect("{rank: 8, port: \"host8\"}" in (folder / "rack1.yaml").read_text(), (folder / "rack1.yaml").read_text())
+    expect('{ip: "2001:db8::1:0", port: "n1"}' in configured(lab, "--first-address", "2001:db8::ffff").read_text(), "the next address")
+    refused(["fabric", "--topology", RACKS, "--first-address", "10.0.0"],
+            "--first-address: found '10.0.0'; allowed: an address such as 10.0.0.1 or 2001:db8::1")
+    file = configured(lab, "--eal", "--no-huge,-m,256,--no-pci,--file-prefix=weir-plan-{switch}", "--device",
+                      f"net_memif{{number}},role={{role}},id={{cable}},socket={lab.directory}/{{server}}.sock,socket-abstract=no")
+    switch = lab.ready_weir(lab.namespace(), file)
+    expect([row["driver"] for row in switch.ask("/weir/port/info")["port_info"].values()] == ["net_memif"] * 2, "ports")
+    switch.stop()
+
+
+def configured(lab: Lab, *options: str) -> Path:
+    """The configuration of one switch with two hosts."""
+    star = lab.file("star.yaml", "generator: {kind: star, nodes: 2, rate: 1Gbit/s, latency: 1us}\n")
+    answer = plan("fabric", "--topology", star, "--configs", lab.directory / "star", *options)
+    expect(answer.status == 0, f"{answer}")
+    return lab.directory / "star" / "hub.yaml"
