@@ -48,7 +48,7 @@ QUICKLY_BUILT = ["-Db_lundef=false", "-Db_ndebug=false", "-Dbuildtype=plain", "-
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=true", *QUICKLY_BUILT]
 # As in tools/prepare. Stages hand it on to the builds that they start.
-COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}
 
 
 @dataclass

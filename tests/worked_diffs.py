@@ -80,7 +80,8 @@ def copy_tree(to: Path) -> None:
 
 
 def run(command: list[str], where: Path, stdin: str | None = None) -> None:
-    environment = os.environ | {"CCACHE_BASEDIR": str(where), "CCACHE_NOHASHDIR": "1"}  # objects of another tree are as good
+    # Objects of another tree are as good.
+    environment = os.environ | {"CCACHE_BASEDIR": str(where), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}
     result = subprocess.run(command, cwd=where, input=stdin, capture_output=True, text=True, env=environment)
     if result.returncode != 0:
         raise Mistake(f"{shlex.join(command)} fails: {(result.stdout + result.stderr).strip()[-4000:]}")

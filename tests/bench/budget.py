@@ -203,7 +203,7 @@ def record(build: Path) -> None:
 
 
 def build_in(folder: Path) -> None:
-    """Files without assertions are those of `build` to a compiler cache."""
+    """One file after the other: what is inlined, and so counted, does not depend on how `build` puts files together."""
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", str(folder), *OPTIONS], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", str(folder), *(path.program for path in PATHS)], check=True, stdout=subprocess.DEVNULL)

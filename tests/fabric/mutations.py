@@ -561,7 +561,7 @@ class Workshop:
         self.build = directory / "build"
         self.tree.mkdir(parents=True)
         copy_tree(self.tree)
-        environment = os.environ | {"CCACHE_BASEDIR": str(directory), "CCACHE_NOHASHDIR": "1"}
+        environment = os.environ | {"CCACHE_BASEDIR": str(directory), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}
         self.environment = environment
         self.must(["meson", "setup", str(self.build), str(self.tree), "-Dwerror=false", "-Dbuildtype=release"])
         self.compile()
