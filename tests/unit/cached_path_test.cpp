@@ -5,7 +5,7 @@
 /// one of them traced. Frames are lost, repeated, damaged, and come by other ports and in other
 /// shapes; hosts start again.
 
-#include "switch_bench.hpp"
+#include "switch_fixture.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 #include "wire/syndrome.hpp"
@@ -29,7 +29,7 @@ constexpr std::size_t kMessageBytes = 4 * 256 - kInaHeaderBytes; // of data: fou
 constexpr std::size_t kScriptPackets = 10;
 constexpr std::size_t kScriptMessageBytes = kScriptPackets * 256 - kInaHeaderBytes;
 
-using Incoming = Bench::Incoming;
+using Incoming = SwitchFixture::Incoming;
 
 /// Everything that two switches must agree on after the same frames.
 struct State {
@@ -65,10 +65,10 @@ void add(std::vector<std::uint64_t>& numbers, const RingSnapshot& ring) {
   }
 }
 
-State state_of(Bench& bench) {
+State state_of(SwitchFixture& fixture) {
   State state;
-  add(state.numbers, bench.accounting().frames);
-  const Worker& worker = bench.inside().worker();
+  add(state.numbers, fixture.accounting().frames);
+  const Worker& worker = fixture.inside().worker();
   state.numbers.insert(state.numbers.end(), {worker.state_of(0).news_at_ns, worker.next_timer()});
   for (std::uint16_t child = 0; child < kWorld; ++child) {
     const recovery::Flow& flow = worker.incarnations().flow_of({0, child});
@@ -76,13 +76,13 @@ State state_of(Bench& bench) {
                          {flow.heard_at, flow.previous, flow.next_in, flow.furthest_in,
                           flow.unacknowledged, flow.next_out, flow.went_back});
   }
-  add(state.numbers, snapshot_ring(bench.inside().worker(), 0, bench.now));
-  bench.inside().stations().for_each(bench.now.ms(), [&](const wire::MacAddress& mac,
-                                                         std::uint16_t port, std::uint64_t silence,
-                                                         std::uint64_t pins) {
-    state.numbers.insert(state.numbers.end(), {l2::to_number(mac), port, pins});
-    state.silences.push_back(silence);
-  });
+  add(state.numbers, snapshot_ring(fixture.inside().worker(), 0, fixture.now));
+  fixture.inside().stations().for_each(
+      fixture.now.ms(), [&](const wire::MacAddress& mac, std::uint16_t port, std::uint64_t silence,
+                            std::uint64_t pins) {
+        state.numbers.insert(state.numbers.end(), {l2::to_number(mac), port, pins});
+        state.silences.push_back(silence);
+      });
   return state;
 }
 
@@ -141,8 +141,8 @@ class Twins {
   std::uint64_t received() const { return fast_.accounting().frames.received; }
 
  private:
-  static std::uint64_t taken_by(Bench& bench) {
-    return bench.inside().worker().cached_path().taken();
+  static std::uint64_t taken_by(SwitchFixture& fixture) {
+    return fixture.inside().worker().cached_path().taken();
   }
 
   void compare(const std::vector<Sent>& sent, const std::vector<Sent>& expected) {
@@ -161,8 +161,8 @@ class Twins {
     ASSERT_TRUE(std::ranges::equal(fast.silences, traced.silences, is_longer_by_little));
   }
 
-  Bench fast_;
-  Bench traced_;
+  SwitchFixture fast_;
+  SwitchFixture traced_;
 };
 
 /// Hosts of a job and a network that treats their frames badly.
@@ -624,11 +624,11 @@ TEST(CachedPath, SharesNoEntryBetweenAddressesThatEndAlike) {
   spec.network_id = 1;
   spec.session = kSession + 1;
   RingJob second(spec);
-  Bench bench({&first, &second});
+  SwitchFixture fixture({&first, &second});
   const auto send_from_all = [&](RingJob& job, auto&& packets_of) {
     for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
       for (const Built& packet : packets_of(rank)) {
-        bench.send(packet, job.port_of(rank));
+        fixture.send(packet, job.port_of(rank));
       }
     }
   };
@@ -645,7 +645,7 @@ TEST(CachedPath, SharesNoEntryBetweenAddressesThatEndAlike) {
   }
   const std::uint64_t packets =
       messages * first.message(0, messages + 1, Bytes(kMessageBytes, 0x11)).size();
-  EXPECT_EQ(bench.inside().worker().cached_path().taken(), 2u * kWorld * (packets - 3))
+  EXPECT_EQ(fixture.inside().worker().cached_path().taken(), 2u * kWorld * (packets - 3))
       << "all but each connection's first FIRST, MIDDLE and LAST";
 }
 

@@ -5,7 +5,7 @@
 
 #include "capture/capture.hpp"
 #include "capture/filter.hpp"
-#include "switch_bench.hpp"
+#include "switch_fixture.hpp"
 
 #include <array>
 #include <cerrno>
@@ -28,7 +28,7 @@ using frame::CaptureFilter;
 using frame::CaptureTap;
 using frame::TraceEvent;
 using frame::TraceRecord;
-using stage::Bench;
+using stage::SwitchFixture;
 using test::Built;
 using test::Bytes;
 using test::FramePool;
@@ -60,15 +60,15 @@ std::ostream& operator<<(std::ostream& out, const Seen& seen) {
   return out << seen.side << ": " << seen.verdict;
 }
 
-/// A bench whose frames a tap gets.
+/// A fixture whose frames a tap gets.
 class Tapped {
  public:
   explicit Tapped(const RingJob& job, CaptureFilter filter = {},
                   std::vector<std::uint32_t> limits = {})
-      : bench({&job}, std::move(limits)), tap(std::move(filter), kFrames, kMostBytes),
+      : fixture({&job}, std::move(limits)), tap(std::move(filter), kFrames, kMostBytes),
         names_(names_of(job)) {}
 
-  void begin() { bench.inside().trace().copy_to(&tap); }
+  void begin() { fixture.inside().trace().copy_to(&tap); }
 
   /// What has been taken since the last call: "in a", "out b" and so on.
   std::vector<Seen> seen() {
@@ -89,7 +89,7 @@ class Tapped {
     return all;
   }
 
-  Bench bench;
+  SwitchFixture fixture;
   CaptureTap tap;
 
  private:
@@ -103,10 +103,10 @@ using Story = std::vector<Seen>;
 TEST(Verdict, OfHellosContributionsAndResults) {
   RingJob job({.world = 2});
   Tapped tapped(job);
-  tapped.bench.announce(job);
+  tapped.fixture.announce(job);
   tapped.begin();
-  tapped.bench.send(job.hello(0), 0);
-  tapped.bench.send(job.hello(1), 1);
+  tapped.fixture.send(job.hello(0), 0);
+  tapped.fixture.send(job.hello(1), 1);
   EXPECT_EQ(tapped.seen(),
             (Story{{"in a", "hello of rank 0 of ring 1 waits for the others"},
                    {"in b", "hello of rank 1 of ring 1 is the last; the ring begins"},
@@ -115,10 +115,10 @@ TEST(Verdict, OfHellosContributionsAndResults) {
       << "each packet once";
   const auto first = job.message(0, 1, Bytes(300, 1)); // two packets; L is 4, 2N too
   const auto second = job.message(1, 1, Bytes(300, 1));
-  tapped.bench.send(first[0], 0);
-  tapped.bench.send(first[0], 0);
-  tapped.bench.send(second[0], 1);
-  tapped.bench.send(second[0], 1);
+  tapped.fixture.send(first[0], 0);
+  tapped.fixture.send(first[0], 0);
+  tapped.fixture.send(second[0], 1);
+  tapped.fixture.send(second[0], 1);
   EXPECT_EQ(tapped.seen(),
             (Story{{"in a", "held in slot 4 of ring 1: rank 0, message 1, packet 0"},
                    {"in a", "dropped: repeat_held in aggregate (repeat of a contribution that is "
@@ -137,7 +137,7 @@ TEST(Verdict, OfForwardedFramesOnBothSides) {
   RingJob job({.world = 2});
   Tapped tapped(job);
   tapped.begin();
-  tapped.bench.send(flooded(), 2);
+  tapped.fixture.send(flooded(), 2);
   EXPECT_EQ(tapped.seen(), (Story{{"in c", "forwarded to a, b, d"},
                                   {"out a", "forwarded from c"},
                                   {"out b", "forwarded from c"},
@@ -147,9 +147,9 @@ TEST(Verdict, OfForwardedFramesOnBothSides) {
 TEST(Verdict, OfWhatTheSwitchSays) {
   RingJob job({.world = 2, .first_own_qp = 0x500, .ack_timeout = 14});
   Tapped tapped(job);
-  tapped.bench.start(job);
+  tapped.fixture.start(job);
   tapped.begin();
-  tapped.bench.send(job.message(0, 1, Bytes(300, 1))[1], 0); // its FIRST was lost
+  tapped.fixture.send(job.message(0, 1, Bytes(300, 1))[1], 0); // its FIRST was lost
   const Story story = tapped.seen();
   ASSERT_EQ(story.size(), 3u);
   EXPECT_EQ(story[0], (Seen{"out a", "ACK sent by the switch to rank 0 of ring 1"}));
@@ -161,10 +161,10 @@ TEST(Verdict, OfWhatTheSwitchSays) {
 TEST(Verdict, OfFramesThatWereHeldAndGivenUp) {
   RingJob job({.world = 2});
   Tapped tapped(job);
-  tapped.bench.start(job);
+  tapped.fixture.start(job);
   tapped.begin();
-  tapped.bench.send(job.message(0, 1, Bytes(16, 1))[0], 0);
-  tapped.bench.reset(0);
+  tapped.fixture.send(job.message(0, 1, Bytes(16, 1))[0], 0);
+  tapped.fixture.reset(0);
   const Story story = tapped.seen();
   ASSERT_EQ(story.size(), 2u) << "it came in once";
   EXPECT_EQ(story[0].side, "in a");
@@ -175,10 +175,10 @@ TEST(Verdict, OfFramesThatWereHeldAndGivenUp) {
 TEST(Verdict, OfAResultThatHasNoWayOut) {
   RingJob job({.world = 2});
   Tapped tapped(job, {}, {kMostBytes, 200, kMostBytes, kMostBytes});
-  tapped.bench.start(job);
+  tapped.fixture.start(job);
   tapped.begin();
-  tapped.bench.send(job.message(0, 1, Bytes(200, 1))[0], 0);
-  tapped.bench.send(job.message(1, 1, Bytes(200, 1))[0], 1);
+  tapped.fixture.send(job.message(0, 1, Bytes(200, 1))[0], 0);
+  tapped.fixture.send(job.message(1, 1, Bytes(200, 1))[0], 1);
   const Story story = tapped.seen();
   ASSERT_EQ(story.size(), 4u);
   EXPECT_EQ(story[2], (Seen{"inside", "dropped: too_long in forward (longer than the egress "
@@ -212,13 +212,13 @@ TEST(Verdict, OfAFrameThatCouldNotLeave) {
 TEST(CaptureFilter, APortTakesItsOwnSides) {
   RingJob job({.world = 2});
   Tapped tapped(job, {.ports = 0b0010}); // b
-  tapped.bench.start(job);
+  tapped.fixture.start(job);
   tapped.begin();
-  tapped.bench.send(flooded(), 2);
+  tapped.fixture.send(flooded(), 2);
   EXPECT_EQ(tapped.seen(), (Story{{"out b", "forwarded from c"}}));
-  tapped.bench.send(job.message(0, 1, Bytes(16, 1))[0], 0);
+  tapped.fixture.send(job.message(0, 1, Bytes(16, 1))[0], 0);
   EXPECT_EQ(tapped.seen(), Story{});
-  tapped.bench.send(job.message(1, 1, Bytes(16, 1))[0], 1);
+  tapped.fixture.send(job.message(1, 1, Bytes(16, 1))[0], 1);
   EXPECT_EQ(tapped.seen(),
             (Story{{"in b", "completes slot 4 of ring 1: rank 1, message 1, packet 0; all are "
                             "folded"},
@@ -228,48 +228,48 @@ TEST(CaptureFilter, APortTakesItsOwnSides) {
 TEST(CaptureFilter, ARingTakesItsMembersPacketsAndNoOther) {
   RingJob job({.world = 2});
   RingJob other({.ring = 2, .world = 2, .network_id = 7});
-  Bench bench({&job, &other});
+  SwitchFixture fixture({&job, &other});
   CaptureTap tap(of_ring(ring::Ring(other.ring()), 1), kFrames, kMostBytes);
-  bench.start(job);
-  bench.start(other);
-  bench.inside().trace().copy_to(&tap);
+  fixture.start(job);
+  fixture.start(other);
+  fixture.inside().trace().copy_to(&tap);
   const auto taken = [&] {
     return tap.drain([](const CapturedFrame&, std::span<const std::uint8_t>) {});
   };
-  bench.send(job.message(0, 1, Bytes(16, 1))[0], 0);
-  bench.send(flooded(), 0);
+  fixture.send(job.message(0, 1, Bytes(16, 1))[0], 0);
+  fixture.send(flooded(), 0);
   EXPECT_EQ(taken(), 0u);
-  bench.send(other.message(0, 1, Bytes(16, 1))[0], 0);
+  fixture.send(other.message(0, 1, Bytes(16, 1))[0], 0);
   EXPECT_EQ(taken(), 1u);
-  bench.send(other.message(0, 1, Bytes(16, 1))[0], 0); // dropped
+  fixture.send(other.message(0, 1, Bytes(16, 1))[0], 0); // dropped
   EXPECT_EQ(taken(), 1u);
-  bench.send(build(other.answer_to(0, 0x1f, 1)), 1); // forwarded
+  fixture.send(build(other.answer_to(0, 0x1f, 1)), 1); // forwarded
   EXPECT_EQ(taken(), 1u);
 }
 
 TEST(CaptureFilter, AConnectionTakesItsQueuePairAndItsAnswers) {
   RingJob job({.world = 3, .first_own_qp = 0x500});
-  Bench bench({&job});
+  SwitchFixture fixture({&job});
   ConnectionName name{.source = job.ip_of(0),
                       .destination = job.ip_of(1),
                       .qp = job.qp_of(0),
                       .own_qp = job.own_qp_of(0)};
   CaptureTap tap(of_connection(name), kFrames, kMostBytes);
-  bench.start(job);
-  bench.inside().trace().copy_to(&tap);
+  fixture.start(job);
+  fixture.inside().trace().copy_to(&tap);
   const auto taken = [&] {
     return tap.drain([](const CapturedFrame&, std::span<const std::uint8_t>) {});
   };
-  bench.send(job.message(1, 1, Bytes(16, 1))[0], 1);
-  bench.send(build(job.answer_to(1, 0x1f, 1)), 2);
+  fixture.send(job.message(1, 1, Bytes(16, 1))[0], 1);
+  fixture.send(build(job.answer_to(1, 0x1f, 1)), 2);
   EXPECT_EQ(taken(), 0u);
-  bench.send(job.message(0, 1, Bytes(16, 1))[0], 0);
+  fixture.send(job.message(0, 1, Bytes(16, 1))[0], 0);
   EXPECT_EQ(taken(), 1u);
-  bench.send(build(job.answer_to(0, 0x1f, 1)), 1);
+  fixture.send(build(job.answer_to(0, 0x1f, 1)), 1);
   EXPECT_EQ(taken(), 1u);
   auto elsewhere = job.answer_to(0, 0x1f, 1);
   elsewhere.qp = 0x777;
-  bench.send(build(elsewhere), 1);
+  fixture.send(build(elsewhere), 1);
   EXPECT_EQ(taken(), 0u) << "an answer to another queue pair";
 }
 

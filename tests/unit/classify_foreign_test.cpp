@@ -3,7 +3,7 @@
 /// docs/protocol.md §3, "Belonging" and "The magic": headers between neighbours for rings that are
 /// not on this switch.
 
-#include "classifier_bench.hpp"
+#include "classifier_fixture.hpp"
 
 namespace weir::conn::classify_foreign_test {
 namespace {
@@ -13,15 +13,14 @@ using test::FrameSpec;
 using test::kNonce;
 using test::kSession;
 using test::RingJob;
-using Bench = ClassifierBench;
 
 // ---- Belonging. ----
 
 /// A foreign header never changes a ring, whatever its other fields are.
 TEST(Foreign, ImpostorsChangeNothing) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
   const Built hello = poked(poked(job.hello(0), test::kInaEpochAt, 9), test::kInaSessionAt, 7);
   const std::vector<Step> impostors{
       {"ring", poked(hello, test::kInaRingAt, 77), "interleaves 0.0 unknown_ring"},
@@ -35,10 +34,10 @@ TEST(Foreign, ImpostorsChangeNothing) {
        "interleaves 0.0 rank_out_of_range"},
       {"another's rank", poked(hello, test::kInaRankAt, 0x00020003),
        "interleaves 0.0 source_mismatch"}};
-  expect_steps(bench, impostors);
-  EXPECT_EQ(bench.incarnations().waiting_hellos(), 0u);
-  EXPECT_EQ(bench.incarnations().incarnation_of(0), (Incarnation{1, kNonce}));
-  EXPECT_EQ(bench.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
+  expect_steps(fixture, impostors);
+  EXPECT_EQ(fixture.incarnations().waiting_hellos(), 0u);
+  EXPECT_EQ(fixture.incarnations().incarnation_of(0), (Incarnation{1, kNonce}));
+  EXPECT_EQ(fixture.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
 }
 
 TEST(Foreign, AHelloToAnotherThanTheSuccessor) {
@@ -46,14 +45,14 @@ TEST(Foreign, AHelloToAnotherThanTheSuccessor) {
   ring::RingSpec reversed = job.ring(); // rank 0's host also sends to rank 2's
   reversed.id = 2;
   std::swap(reversed.members[0], reversed.members[2]);
-  Bench bench({job.ring(), reversed});
+  ClassifierFixture fixture({job.ring(), reversed});
   FrameSpec frame = job.frame_of(0);
   frame.destination = job.ip_of(2);
   frame.opcode = kOnly;
   test::InaSpec ina = job.ina_of(0, 0, 0);
   ina.collective = 1;
   frame.payload = encode(ina);
-  EXPECT_EQ(bench.classify(build(frame)), "forward destination_mismatch");
+  EXPECT_EQ(fixture.classify(build(frame)), "forward destination_mismatch");
 }
 
 // ---- The magic. ----
@@ -84,31 +83,31 @@ struct OtherRing {
   Built middle() { return job.message(0, 1, three_packets())[1]; }
 
   RingJob job{{.world = 3}};
-  Bench bench{{job.ring()}};
+  ClassifierFixture fixture{{job.ring()}};
 };
 
 TEST(ForeignMagic, DataThatNoHelloAnnouncedGoesNowhere) {
   OtherRing other;
-  expect_steps(other.bench, {{"unknown QP", other.first(), "drop unannounced"},
-                             {"its middle", other.middle(), "drop unclassified"},
-                             {"even a result", other.result(), "drop unannounced"}});
+  expect_steps(other.fixture, {{"unknown QP", other.first(), "drop unannounced"},
+                               {"its middle", other.middle(), "drop unclassified"},
+                               {"even a result", other.result(), "drop unannounced"}});
 }
 
 TEST(ForeignMagic, AHelloAloneOpensNothing) {
   OtherRing other;
-  expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
-                             {"the middle of a message", other.middle(), "drop unannounced"},
-                             {"a READ", plain(other.job, 0, 0x0c), "drop unannounced"},
-                             {"its FIRST", other.first(), "drop unannounced"},
-                             {"hello again", other.hello(), "forward unknown_ring"},
-                             {"and again", other.hello(), "forward unknown_ring"},
-                             {"its FIRST", other.first(), "drop unannounced"},
-                             {"its middle", other.middle(), "drop unannounced"}});
+  expect_steps(other.fixture, {{"hello", other.hello(), "forward unknown_ring"},
+                               {"the middle of a message", other.middle(), "drop unannounced"},
+                               {"a READ", plain(other.job, 0, 0x0c), "drop unannounced"},
+                               {"its FIRST", other.first(), "drop unannounced"},
+                               {"hello again", other.hello(), "forward unknown_ring"},
+                               {"and again", other.hello(), "forward unknown_ring"},
+                               {"its FIRST", other.first(), "drop unannounced"},
+                               {"its middle", other.middle(), "drop unannounced"}});
 }
 
 TEST(ForeignMagic, AnAnsweredHelloOpensItsConnection) {
   OtherRing other;
-  expect_steps(other.bench,
+  expect_steps(other.fixture,
                {{"an answer to nothing", other.answer(), "forward unknown_ring"},
                 {"hello", other.hello(), "forward unknown_ring"},
                 {"data", other.first(), "drop unannounced"},
@@ -125,81 +124,81 @@ TEST(ForeignMagic, AnAnsweredHelloOpensItsConnection) {
 
 TEST(ForeignMagic, AnotherSwitchesResultPassesOnAnAnnouncedConnection) {
   OtherRing other;
-  expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
-                             {"result", other.result(), "forward unknown_ring"},
-                             {"the rest", other.middle(), "forward"}});
+  expect_steps(other.fixture, {{"hello", other.hello(), "forward unknown_ring"},
+                               {"result", other.result(), "forward unknown_ring"},
+                               {"the rest", other.middle(), "forward"}});
 }
 
 TEST(ForeignMagic, RefusedDataBarsUntilAPlainMessage) {
   OtherRing other;
-  expect_steps(other.bench, {{"plain", plain(other.job, 0, kOnly), "forward"},
-                             {"the magic makes nothing plain", other.first(), "drop unannounced"},
-                             {"nor leaves it so", other.middle(), "drop unannounced"},
-                             {"a READ there", plain(other.job, 0, 0x0c), "drop unannounced"},
-                             {"plain", plain(other.job, 0, kFirst), "forward"},
-                             {"plain again", plain(other.job, 0, kMiddle), "forward"}});
+  expect_steps(other.fixture, {{"plain", plain(other.job, 0, kOnly), "forward"},
+                               {"the magic makes nothing plain", other.first(), "drop unannounced"},
+                               {"nor leaves it so", other.middle(), "drop unannounced"},
+                               {"a READ there", plain(other.job, 0, 0x0c), "drop unannounced"},
+                               {"plain", plain(other.job, 0, kFirst), "forward"},
+                               {"plain again", plain(other.job, 0, kMiddle), "forward"}});
 }
 
 TEST(ForeignMagic, ALiveConnectionStaysLive) {
   OtherRing other;
-  other.bench.admit(other.job);
+  other.fixture.admit(other.job);
   const auto message = other.job.message(0, 1, three_packets());
-  expect_steps(other.bench, {{"own data", message[0], "0.0 message 1 packet 0"},
-                             {"a foreign hello", other.hello(), "interleaves 0.0 unknown_ring"},
-                             {"own data", message[1], "0.0 message 1 packet 1"},
-                             {"foreign data", other.first(), "drop unannounced"},
-                             {"own data", message[2], "0.0 message 1 packet 2"}});
+  expect_steps(other.fixture, {{"own data", message[0], "0.0 message 1 packet 0"},
+                               {"a foreign hello", other.hello(), "interleaves 0.0 unknown_ring"},
+                               {"own data", message[1], "0.0 message 1 packet 1"},
+                               {"foreign data", other.first(), "drop unannounced"},
+                               {"own data", message[2], "0.0 message 1 packet 2"}});
 }
 
 TEST(ForeignMagic, ADeadConnectionStaysDead) {
   OtherRing other;
-  other.bench.admit(other.job);
-  other.bench.incarnations().reset(0);
-  expect_steps(other.bench, {{"a foreign hello", other.hello(), "drop dead_connection"},
-                             {"foreign data", other.first(), "drop unannounced"},
-                             {"a middle", other.middle(), "drop dead_connection"}});
+  other.fixture.admit(other.job);
+  other.fixture.incarnations().reset(0);
+  expect_steps(other.fixture, {{"a foreign hello", other.hello(), "drop dead_connection"},
+                               {"foreign data", other.first(), "drop unannounced"},
+                               {"a middle", other.middle(), "drop dead_connection"}});
 }
 
 TEST(ForeignMagic, ForeignConnectionsAgeWhenSilent) {
   OtherRing other;
-  expect_steps(other.bench, {{"hello", other.hello(), "forward unknown_ring"},
-                             {"answer", other.answer(), "forward unknown_ring"},
-                             {"data", other.first(), "forward unknown_ring"}});
-  other.bench.now += kAging;
-  expect_steps(other.bench, {{"not yet", other.middle(), "forward"}});
-  other.bench.now += kAging + 1;
-  expect_steps(other.bench, {{"forgotten", other.middle(), "drop unclassified"},
-                             {"and its hello", other.first(), "drop unannounced"}});
+  expect_steps(other.fixture, {{"hello", other.hello(), "forward unknown_ring"},
+                               {"answer", other.answer(), "forward unknown_ring"},
+                               {"data", other.first(), "forward unknown_ring"}});
+  other.fixture.now += kAging;
+  expect_steps(other.fixture, {{"not yet", other.middle(), "forward"}});
+  other.fixture.now += kAging + 1;
+  expect_steps(other.fixture, {{"forgotten", other.middle(), "drop unclassified"},
+                               {"and its hello", other.first(), "drop unannounced"}});
 }
 
 /// Otherwise a ring withdrawn during a message would let raw data through.
 TEST(ForeignMagic, AWithdrawnRingsDataNeedsAnotherSwitch) {
   OtherRing other;
   RingJob& job = other.job;
-  other.bench.admit(job);
-  other.bench.withdraw(0);
+  other.fixture.admit(job);
+  other.fixture.withdraw(0);
   const auto again = [](const Built& frame) { return with_qp(frame, 0x999); };
   const auto message = job.message(0, 1, three_packets());
   const Built answer = OtherRing::as_answer(with_qp(job.hello(2), 0x998), kSession);
-  expect_steps(other.bench, {{"a hello on a new QP", again(job.hello(0)), "forward unknown_ring"},
-                             {"raw data", again(message[0]), "drop unannounced"},
-                             {"answered elsewhere", answer, "forward unknown_ring"},
-                             {"hello", again(job.hello(0)), "forward unknown_ring"},
-                             {"data", again(message[0]), "forward unknown_ring"},
-                             {"on the old QP never", message[1], "drop dead_connection"}});
+  expect_steps(other.fixture, {{"a hello on a new QP", again(job.hello(0)), "forward unknown_ring"},
+                               {"raw data", again(message[0]), "drop unannounced"},
+                               {"answered elsewhere", answer, "forward unknown_ring"},
+                               {"hello", again(job.hello(0)), "forward unknown_ring"},
+                               {"data", again(message[0]), "forward unknown_ring"},
+                               {"on the old QP never", message[1], "drop dead_connection"}});
 }
 
 TEST(ForeignMagic, HoldsAgainstARingsDirectionToo) {
   OtherRing other;
   const RingJob& job = other.job;
   const auto back = [&](const Built& frame) { return backwards(job, frame); };
-  expect_steps(other.bench, {{"an ACK", back(plain(job, 0, 0x11)), "forward"},
-                             {"a plain middle", back(plain(job, 0, kMiddle)), "forward"},
-                             {"data with the magic", back(other.first()), "drop unannounced"},
-                             {"its middle", back(other.middle()), "drop unannounced"},
-                             {"an ACK still", back(plain(job, 0, 0x11)), "forward"},
-                             {"plain", back(plain(job, 0, kOnly)), "forward"},
-                             {"its middle", back(other.middle()), "forward"}});
+  expect_steps(other.fixture, {{"an ACK", back(plain(job, 0, 0x11)), "forward"},
+                               {"a plain middle", back(plain(job, 0, kMiddle)), "forward"},
+                               {"data with the magic", back(other.first()), "drop unannounced"},
+                               {"its middle", back(other.middle()), "drop unannounced"},
+                               {"an ACK still", back(plain(job, 0, 0x11)), "forward"},
+                               {"plain", back(plain(job, 0, kOnly)), "forward"},
+                               {"its middle", back(other.middle()), "forward"}});
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 
 /// docs/protocol.md §3, "Ports": neighbours' frames must enter by their own ports.
 
-#include "classifier_bench.hpp"
+#include "classifier_fixture.hpp"
 
 #include <functional>
 
@@ -12,7 +12,6 @@ namespace {
 using test::Built;
 using test::kSession;
 using test::RingJob;
-using Bench = ClassifierBench;
 
 /// A ring of three whose rank 1 is at port 1.
 struct PortRow {
@@ -52,16 +51,16 @@ const std::vector<PortRow> kOfRankOne{
 void expect_one_port(const test::JobSpec& spec) {
   for (const PortRow& row : kOfRankOne) {
     RingJob job(spec);
-    Bench bench({job.ring()});
+    ClassifierFixture fixture({job.ring()});
     for (const std::uint16_t rank : {0, 1, 2}) {
-      bench.classify(job.hello(rank), rank);
+      fixture.classify(job.hello(rank), rank);
     }
-    ASSERT_TRUE(bench.incarnations().status_of(0, 1).connected);
+    ASSERT_TRUE(fixture.incarnations().status_of(0, 1).connected);
     const Built frame = row.frame(job);
     for (const std::uint16_t port : {0, 2, 3}) {
-      EXPECT_EQ(bench.classify(frame, port), "drop wrong_port") << row.description;
+      EXPECT_EQ(fixture.classify(frame, port), "drop wrong_port") << row.description;
     }
-    EXPECT_EQ(bench.classify(frame, 1), row.from_its_port) << row.description;
+    EXPECT_EQ(fixture.classify(frame, 1), row.from_its_port) << row.description;
   }
 }
 
@@ -75,27 +74,27 @@ TEST(Ports, AHelloTiesAMemberToItsPort) {
 
 TEST(Ports, ConfiguredOnesHoldBeforeAnyHello) {
   RingJob job({.world = 3, .pins_ports = true});
-  Bench bench({job.ring()});
-  EXPECT_EQ(bench.classify(job.hello(1), 0), "drop wrong_port");
-  EXPECT_EQ(bench.classify(plain(job, 1, kOnly), 0), "drop wrong_port");
-  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
+  ClassifierFixture fixture({job.ring()});
+  EXPECT_EQ(fixture.classify(job.hello(1), 0), "drop wrong_port");
+  EXPECT_EQ(fixture.classify(plain(job, 1, kOnly), 0), "drop wrong_port");
+  EXPECT_EQ(fixture.classify(job.hello(1), 1), "waits 0.1");
 }
 
 TEST(Ports, AWaitingHelloTiesNobody) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  EXPECT_EQ(bench.classify(job.hello(1), 3), "waits 0.1");
-  EXPECT_EQ(bench.classify(with_qp(plain(job, 1, kOnly), 0x999), 1), "forward");
+  ClassifierFixture fixture({job.ring()});
+  EXPECT_EQ(fixture.classify(job.hello(1), 3), "waits 0.1");
+  EXPECT_EQ(fixture.classify(with_qp(plain(job, 1, kOnly), 0x999), 1), "forward");
 }
 
 TEST(Ports, AHellosPortIsFreeWhenItsRunIsOver) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job); // by port 0
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job); // by port 0
   const Built other_qp = with_qp(plain(job, 1, kOnly), 0x999);
-  EXPECT_EQ(bench.classify(other_qp, 1), "drop wrong_port");
-  bench.incarnations().reset(0);
-  EXPECT_EQ(bench.classify(other_qp, 1), "forward");
+  EXPECT_EQ(fixture.classify(other_qp, 1), "drop wrong_port");
+  fixture.incarnations().reset(0);
+  EXPECT_EQ(fixture.classify(other_qp, 1), "forward");
 }
 
 /// What remains of a ring without ports or nonce (docs/security.md), and how it ends.
@@ -103,72 +102,72 @@ TEST(Ports, ARingWithoutThemIsForWhoSaysItsHellosFirstUntilAReset) {
   RingJob job({.world = 3});
   RingJob strangers({.world = 3});
   strangers.restart(9); // a larger epoch
-  Bench bench({job.ring()});
-  EXPECT_EQ(bench.classify(strangers.hello(0), 3), "waits 0.0");
-  EXPECT_EQ(bench.classify(strangers.hello(1), 3), "waits 0.1");
-  EXPECT_EQ(bench.classify(strangers.hello(2), 3), "begins 0");
-  EXPECT_EQ(bench.classify(job.hello(0), 0), "drop wrong_port");
-  EXPECT_EQ(bench.classify(job.hello(0), 3), "drop old_epoch");
-  bench.incarnations().reset(0);
-  EXPECT_EQ(bench.classify(job.hello(0), 0), "waits 0.0");
-  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
-  EXPECT_EQ(bench.classify(job.hello(2), 2), "begins 0");
+  ClassifierFixture fixture({job.ring()});
+  EXPECT_EQ(fixture.classify(strangers.hello(0), 3), "waits 0.0");
+  EXPECT_EQ(fixture.classify(strangers.hello(1), 3), "waits 0.1");
+  EXPECT_EQ(fixture.classify(strangers.hello(2), 3), "begins 0");
+  EXPECT_EQ(fixture.classify(job.hello(0), 0), "drop wrong_port");
+  EXPECT_EQ(fixture.classify(job.hello(0), 3), "drop old_epoch");
+  fixture.incarnations().reset(0);
+  EXPECT_EQ(fixture.classify(job.hello(0), 0), "waits 0.0");
+  EXPECT_EQ(fixture.classify(job.hello(1), 1), "waits 0.1");
+  EXPECT_EQ(fixture.classify(job.hello(2), 2), "begins 0");
 }
 
 /// A member that has moved can say hello only after its old run is over.
 TEST(Ports, TheNextRunMayComeByOthers) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()});
-  bench.admit(job);
-  bench.incarnations().reset(0);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
+  fixture.incarnations().reset(0);
   job.restart(2);
-  EXPECT_EQ(bench.classify(job.hello(0), 2), "waits 0.0");
-  EXPECT_EQ(bench.classify(job.hello(1), 3), "begins 0");
+  EXPECT_EQ(fixture.classify(job.hello(0), 2), "waits 0.0");
+  EXPECT_EQ(fixture.classify(job.hello(1), 3), "begins 0");
   const Built first = job.message(0, 1, three_packets())[0];
-  EXPECT_EQ(bench.classify(first, 0), "drop wrong_port");
-  EXPECT_EQ(bench.classify(first, 2), "0.0 message 1 packet 0");
+  EXPECT_EQ(fixture.classify(first, 0), "drop wrong_port");
+  EXPECT_EQ(fixture.classify(first, 2), "0.0 message 1 packet 0");
 }
 
 // ---- The configuration ties a member to another port. ----
 
 TEST(Ports, ALiveConnectionGoesOnByItsNewPort) {
   RingJob job({.world = 3, .pins_ports = true});
-  Bench bench({job.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
   ring::RingSpec moved = job.ring();
   moved.members[1].port = 3;
-  EXPECT_EQ(bench.change(moved), "");
+  EXPECT_EQ(fixture.change(moved), "");
   const std::vector<Built> message = job.message(1, 1, three_packets());
-  EXPECT_EQ(bench.classify(message[0], 1), "drop wrong_port");
-  EXPECT_EQ(bench.classify(message[0], 3), "0.1 message 1 packet 0");
-  EXPECT_EQ(bench.classify(message[1], 3), "0.1 message 1 packet 1");
-  EXPECT_EQ(bench.classify(job.message(0, 1, three_packets())[0], 0), "0.0 message 1 packet 0")
+  EXPECT_EQ(fixture.classify(message[0], 1), "drop wrong_port");
+  EXPECT_EQ(fixture.classify(message[0], 3), "0.1 message 1 packet 0");
+  EXPECT_EQ(fixture.classify(message[1], 3), "0.1 message 1 packet 1");
+  EXPECT_EQ(fixture.classify(job.message(0, 1, three_packets())[0], 0), "0.0 message 1 packet 0")
       << "another member's";
 }
 
 TEST(Ports, AHelloThatWaitsAndCameByTheOldPortIsGivenUp) {
   RingJob job({.world = 3, .pins_ports = true});
-  Bench bench({job.ring()});
-  EXPECT_EQ(bench.classify(job.hello(0), 0), "waits 0.0");
-  EXPECT_EQ(bench.classify(job.hello(1), 1), "waits 0.1");
+  ClassifierFixture fixture({job.ring()});
+  EXPECT_EQ(fixture.classify(job.hello(0), 0), "waits 0.0");
+  EXPECT_EQ(fixture.classify(job.hello(1), 1), "waits 0.1");
   ring::RingSpec moved = job.ring();
   moved.members[1].port = 3;
-  EXPECT_EQ(bench.change(moved), ", gave up wrong_port");
-  EXPECT_EQ(bench.classify(job.hello(1), 3), "waits 0.1");
-  EXPECT_EQ(bench.classify(job.hello(2), 2), "begins 0");
+  EXPECT_EQ(fixture.change(moved), ", gave up wrong_port");
+  EXPECT_EQ(fixture.classify(job.hello(1), 3), "waits 0.1");
+  EXPECT_EQ(fixture.classify(job.hello(2), 2), "begins 0");
 }
 
 TEST(Ports, OneThatIsTiedWhereItIsNoticesNothing) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job); // by port 0
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job); // by port 0
   ring::RingSpec tied = job.ring();
   tied.members[1].port = 0;
-  EXPECT_EQ(bench.change(tied), "");
-  EXPECT_EQ(bench.classify(job.message(1, 1, three_packets())[0], 0), "0.1 message 1 packet 0");
-  EXPECT_EQ(bench.change(job.ring()), "") << "untied again";
-  EXPECT_EQ(bench.classify(job.message(1, 1, three_packets())[1], 0), "0.1 message 1 packet 1");
-  EXPECT_EQ(bench.classify(job.message(1, 1, three_packets())[2], 1), "drop wrong_port");
+  EXPECT_EQ(fixture.change(tied), "");
+  EXPECT_EQ(fixture.classify(job.message(1, 1, three_packets())[0], 0), "0.1 message 1 packet 0");
+  EXPECT_EQ(fixture.change(job.ring()), "") << "untied again";
+  EXPECT_EQ(fixture.classify(job.message(1, 1, three_packets())[1], 0), "0.1 message 1 packet 1");
+  EXPECT_EQ(fixture.classify(job.message(1, 1, three_packets())[2], 1), "drop wrong_port");
 }
 
 // ---- Rings that share neighbours. ----
@@ -177,18 +176,18 @@ TEST(Ports, OneThatIsTiedWhereItIsNoticesNothing) {
 struct SharedHosts {
   SharedHosts() {
     for (const std::uint16_t rank : {0, 1, 2}) {
-      bench.classify(one.hello(rank), rank);
+      fixture.classify(one.hello(rank), rank);
     }
   }
 
   void expect(const char* description, const Built& frame, std::uint16_t port,
               const char* expected) {
-    EXPECT_EQ(bench.classify(frame, port), expected) << description;
+    EXPECT_EQ(fixture.classify(frame, port), expected) << description;
   }
 
   RingJob one{{.ring = 1, .world = 3, .first_qp = 0x100}};
   RingJob two{{.ring = 2, .world = 3, .session = kSession + 1, .first_qp = 0x200}};
-  Bench bench{{one.ring(), two.ring()}};
+  ClassifierFixture fixture{{one.ring(), two.ring()}};
 };
 
 TEST(Ports, OneRingsHellosDoNotKeepAnotherFromForming) {
@@ -210,7 +209,7 @@ TEST(Ports, OneRingsHellosDoNotKeepAnotherFromForming) {
 TEST(Ports, EachRingsConnectionsKeepToTheirOwn) {
   SharedHosts hosts;
   for (const std::uint16_t rank : {0, 1, 2}) {
-    hosts.bench.classify(hosts.two.hello(rank), 3);
+    hosts.fixture.classify(hosts.two.hello(rank), 3);
   }
   const auto first = hosts.one.message(0, 1, three_packets());
   const auto second = hosts.two.message(0, 1, three_packets());
@@ -239,37 +238,37 @@ test::JobSpec telling(std::uint32_t ring, std::uint32_t first_qp) {
 
 /// Two rings of the same two hosts, whose ranks call the same queue pairs their own.
 struct TwoClaims {
-  TwoClaims() { bench.admit(honest); } // by port 0
+  TwoClaims() { fixture.admit(honest); } // by port 0
 
-  bool speaks_for(std::uint16_t ring) { return bench.incarnations().may_answer({ring, 0}); }
+  bool speaks_for(std::uint16_t ring) { return fixture.incarnations().may_answer({ring, 0}); }
 
   /// Both ranks of the lying ring say hello by this port.
   void lie_by(std::uint16_t port) {
     for (const std::uint16_t rank : {0, 1}) {
-      bench.classify(liar.hello(rank), port);
+      fixture.classify(liar.hello(rank), port);
     }
   }
 
   RingJob honest{telling(1, 0x100)};
   RingJob liar{telling(2, 0x200)};
-  Bench bench{{honest.ring(), liar.ring()}};
+  ClassifierFixture fixture{{honest.ring(), liar.ring()}};
 };
 
 TEST(Claims, AHelloThatWaitsSilencesNobodyAtAnotherPort) {
   for (const std::uint16_t port : {1, 3, 63}) {
     TwoClaims two;
     ASSERT_TRUE(two.speaks_for(0));
-    EXPECT_EQ(two.bench.classify(two.liar.hello(0), port), "waits 1.0");
+    EXPECT_EQ(two.fixture.classify(two.liar.hello(0), port), "waits 1.0");
     EXPECT_TRUE(two.speaks_for(0)) << port;
   }
 }
 
 TEST(Claims, AHelloThatWaitsSilencesItsOwnPort) {
   TwoClaims two;
-  EXPECT_EQ(two.bench.classify(two.liar.hello(0), 0), "waits 1.0");
+  EXPECT_EQ(two.fixture.classify(two.liar.hello(0), 0), "waits 1.0");
   EXPECT_FALSE(two.speaks_for(0));
-  two.bench.incarnations().reset(1);
-  two.bench.take_given_up();
+  two.fixture.incarnations().reset(1);
+  two.fixture.take_given_up();
   EXPECT_TRUE(two.speaks_for(0));
 }
 
@@ -277,13 +276,13 @@ TEST(Claims, AHelloThatWaitsSilencesItsOwnPort) {
 TEST(Claims, HellosThatWaitAtTwoPortsAreBothKeptAlive) {
   RingJob honest(telling(1, 0x100));
   RingJob liar(telling(2, 0x200));
-  Bench bench({honest.ring(), liar.ring()});
-  bench.classify(honest.hello(0), 0);
-  bench.classify(liar.hello(0), kLiarsPort);
+  ClassifierFixture fixture({honest.ring(), liar.ring()});
+  fixture.classify(honest.hello(0), 0);
+  fixture.classify(liar.hello(0), kLiarsPort);
   const auto is_sole = [&](std::uint16_t ring) {
-    for (const WaitingHello& hello : bench.incarnations().waiting_hellos_of(ring).of(0)) {
+    for (const WaitingHello& hello : fixture.incarnations().waiting_hellos_of(ring).of(0)) {
       if (hello.frame != nullptr) {
-        return bench.incarnations().is_sole_claim(hello.claim);
+        return fixture.incarnations().is_sole_claim(hello.claim);
       }
     }
     return false;
@@ -296,17 +295,17 @@ TEST(Claims, HellosThatWaitAtTwoPortsAreBothKeptAlive) {
 TEST(Claims, TwoLiveConnectionsOfTheSameNeighboursSilenceEachOther) {
   TwoClaims two;
   two.lie_by(kLiarsPort);
-  ASSERT_TRUE(two.bench.incarnations().status_of(1, 0).connected);
+  ASSERT_TRUE(two.fixture.incarnations().status_of(1, 0).connected);
   EXPECT_FALSE(two.speaks_for(0));
   EXPECT_FALSE(two.speaks_for(1));
-  two.bench.incarnations().reset(1);
+  two.fixture.incarnations().reset(1);
   EXPECT_TRUE(two.speaks_for(0));
 }
 
 TEST(Claims, TheLaterOneIsAnsweredWhenTheEarlierOneEnds) {
   TwoClaims two;
   two.lie_by(kLiarsPort);
-  two.bench.incarnations().reset(0);
+  two.fixture.incarnations().reset(0);
   EXPECT_TRUE(two.speaks_for(1));
 }
 
@@ -315,9 +314,9 @@ TEST(Claims, AClaimMovesWithItsMember) {
   ring::RingSpec moved = two.honest.ring();
   moved.members[0].port = kLiarsPort;
   moved.members[1].port = 1;
-  two.bench.change(moved);
+  two.fixture.change(moved);
   EXPECT_TRUE(two.speaks_for(0));
-  EXPECT_EQ(two.bench.classify(two.liar.hello(0), kLiarsPort), "waits 1.0");
+  EXPECT_EQ(two.fixture.classify(two.liar.hello(0), kLiarsPort), "waits 1.0");
   EXPECT_FALSE(two.speaks_for(0));
 }
 

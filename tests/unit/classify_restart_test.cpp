@@ -3,7 +3,7 @@
 /// docs/protocol.md §3, "Each port by itself": what strangers can make of a queue pair of which the
 /// switch knows nothing, since it was restarted during a message.
 
-#include "classifier_bench.hpp"
+#include "classifier_fixture.hpp"
 
 #include <functional>
 
@@ -13,7 +13,6 @@ namespace {
 using test::Built;
 using test::InaSpec;
 using test::RingJob;
-using Bench = ClassifierBench;
 
 constexpr std::uint16_t kMemberPort = 0;
 constexpr std::uint32_t kOtherRing = 77;
@@ -83,12 +82,12 @@ const std::vector<Forgery> kForgeries{
 /// How the switch came to know nothing of the queue pair.
 struct Restart {
   const char* description;
-  std::function<void(Bench&)> happen;
+  std::function<void(ClassifierFixture&)> happen;
 };
 
 const std::vector<Restart> kRestarts{
-    {"it has the ring", [](Bench&) {}},
-    {"the ring was withdrawn", [](Bench& bench) { bench.withdraw(0); }},
+    {"it has the ring", [](ClassifierFixture&) {}},
+    {"the ring was withdrawn", [](ClassifierFixture& fixture) { fixture.withdraw(0); }},
 };
 
 /// What of the member's raw packets from `first` on passes when a stranger says all of these before
@@ -96,18 +95,18 @@ const std::vector<Restart> kRestarts{
 std::string passes_beside(const Restart& restart, std::size_t first, std::uint16_t port,
                           const std::vector<const Forgery*>& forgeries) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()});
-  restart.happen(bench);
+  ClassifierFixture fixture({job.ring()});
+  restart.happen(fixture);
   const auto message = raw_message(job);
   std::string passed;
   for (int round = 0; round < 2; ++round) {
     for (std::size_t k = first; k < message.size(); ++k) {
       for (const Forgery* forgery : forgeries) {
         for (const Built& frame : forgery->frames(job)) {
-          bench.classify(frame, port);
+          fixture.classify(frame, port);
         }
       }
-      if (bench.classify(message[k], kMemberPort).starts_with("forward")) {
+      if (fixture.classify(message[k], kMemberPort).starts_with("forward")) {
         passed += fmt::format(" packet {}", k);
       }
     }
@@ -141,8 +140,8 @@ TEST(Restart, NoStrangerMakesItPassFromAnyPort) {
 /// That the test above can fail: this is what only the member may do.
 TEST(Restart, AHostsOwnPlainMessagePasses) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()});
-  expect_steps(bench,
+  ClassifierFixture fixture({job.ring()});
+  expect_steps(fixture,
                {{"the rest of one that began before", plain(job, 0, kMiddle), "drop unclassified"},
                 {"the next one", plain(job, 0, kFirst), "forward"},
                 {"its middle", plain(job, 0, kMiddle), "forward"},
@@ -157,12 +156,12 @@ TEST(Restart, NoStrangerStopsAnothersPlainMessage) {
     if (forgery.description == is_ring) {
       continue; // whoever makes a ring's incarnation has its queue pairs
     }
-    Bench bench({job.ring()});
-    ASSERT_EQ(bench.classify(plain(job, 0, kFirst), kMemberPort), "forward");
+    ClassifierFixture fixture({job.ring()});
+    ASSERT_EQ(fixture.classify(plain(job, 0, kFirst), kMemberPort), "forward");
     for (const Built& frame : forgery.frames(job)) {
-      bench.classify(frame, 3);
+      fixture.classify(frame, 3);
     }
-    EXPECT_TRUE(bench.classify(plain(job, 0, kMiddle), kMemberPort).starts_with("forward"))
+    EXPECT_TRUE(fixture.classify(plain(job, 0, kMiddle), kMemberPort).starts_with("forward"))
         << forgery.description;
   }
 }
@@ -170,32 +169,32 @@ TEST(Restart, NoStrangerStopsAnothersPlainMessage) {
 /// A host that comes by another port must begin a message there.
 TEST(Restart, APlainMessageEndsWhereItsHostMoves) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()});
-  EXPECT_EQ(bench.classify(plain(job, 0, kFirst), 0), "forward");
-  EXPECT_EQ(bench.classify(plain(job, 0, kMiddle), 1), "drop unclassified");
-  EXPECT_EQ(bench.classify(plain(job, 0, kFirst), 1), "forward");
-  EXPECT_EQ(bench.classify(plain(job, 0, kMiddle), 1), "forward");
+  ClassifierFixture fixture({job.ring()});
+  EXPECT_EQ(fixture.classify(plain(job, 0, kFirst), 0), "forward");
+  EXPECT_EQ(fixture.classify(plain(job, 0, kMiddle), 1), "drop unclassified");
+  EXPECT_EQ(fixture.classify(plain(job, 0, kFirst), 1), "forward");
+  EXPECT_EQ(fixture.classify(plain(job, 0, kMiddle), 1), "forward");
 }
 
 /// Late copies of what the queue pair was before may come by the member's own port.
 TEST(Restart, AMessageWithTheMagicEndsWhatWasPlain) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()});
+  ClassifierFixture fixture({job.ring()});
   const auto message = raw_message(job);
-  expect_steps(bench, {{"a late copy", plain(job, 0, kOnly), "forward"},
-                       {"the ring's", message[0], "drop no_connection"},
-                       {"its rest", message[1], "drop unannounced"}});
+  expect_steps(fixture, {{"a late copy", plain(job, 0, kOnly), "forward"},
+                         {"the ring's", message[0], "drop no_connection"},
+                         {"its rest", message[1], "drop unannounced"}});
 }
 
 /// A queue pair that was plain by one port, and then a ring's by another.
 TEST(Restart, WhatWasPlainBeforeARingCountsNoMore) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()});
-  ASSERT_EQ(bench.classify(plain(job, 0, kFirst), 1), "forward");
-  bench.admit(job); // by port 0
-  bench.incarnations().reset(0);
-  ASSERT_EQ(bench.classify(plain(job, 0, kOnly), 0), "forward");
-  EXPECT_EQ(bench.classify(plain(job, 0, kMiddle), 1), "drop unclassified");
+  ClassifierFixture fixture({job.ring()});
+  ASSERT_EQ(fixture.classify(plain(job, 0, kFirst), 1), "forward");
+  fixture.admit(job); // by port 0
+  fixture.incarnations().reset(0);
+  ASSERT_EQ(fixture.classify(plain(job, 0, kOnly), 0), "forward");
+  EXPECT_EQ(fixture.classify(plain(job, 0, kMiddle), 1), "drop unclassified");
 }
 
 } // namespace

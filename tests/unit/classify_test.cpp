@@ -2,7 +2,7 @@
 
 /// docs/protocol.md §2 and §3: the verdict on a packet between ring neighbours.
 
-#include "classifier_bench.hpp"
+#include "classifier_fixture.hpp"
 
 #include <functional>
 
@@ -15,21 +15,20 @@ using test::FrameSpec;
 using test::InaSpec;
 using test::kSession;
 using test::RingJob;
-using Bench = ClassifierBench;
 
 TEST(Classifier, AdmittedConnectionsContribute) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
   const auto message = job.message(0, 1, three_packets());
-  expect_steps(bench, {{"FIRST", message[0], "0.0 message 1 packet 0"},
-                       {"MIDDLE", message[1], "0.0 message 1 packet 1"},
-                       {"LAST", message[2], "0.0 message 1 packet 2"},
-                       {"go-back-N into the middle", message[1], "0.0 message 1 packet 1"},
-                       {"and from the start", message[0], "0.0 message 1 packet 0"},
-                       {"another QP", with_qp(message[0], 0x999), "drop no_connection"},
-                       {"its middle", with_qp(message[1], 0x999), "drop unclassified"}});
-  const ChildStatus status = bench.incarnations().status_of(0, 0);
+  expect_steps(fixture, {{"FIRST", message[0], "0.0 message 1 packet 0"},
+                         {"MIDDLE", message[1], "0.0 message 1 packet 1"},
+                         {"LAST", message[2], "0.0 message 1 packet 2"},
+                         {"go-back-N into the middle", message[1], "0.0 message 1 packet 1"},
+                         {"and from the start", message[0], "0.0 message 1 packet 0"},
+                         {"another QP", with_qp(message[0], 0x999), "drop no_connection"},
+                         {"its middle", with_qp(message[1], 0x999), "drop unclassified"}});
+  const ChildStatus status = fixture.incarnations().status_of(0, 0);
   EXPECT_TRUE(status.connected);
   EXPECT_EQ(status.qp, job.qp_of(0));
   EXPECT_EQ(status.newest_message, 1u);
@@ -40,12 +39,12 @@ TEST(Classifier, EveryRankAndEncapsulationIsAdmitted) {
   for (const test::Network network : test::kNetworks) {
     for (const test::Verb verb : {test::Verb::send, test::Verb::write_immediate}) {
       RingJob job({.world = 5, .network = network, .verb = verb});
-      Bench bench({job.ring()});
-      bench.admit(job);
+      ClassifierFixture fixture({job.ring()});
+      fixture.admit(job);
       for (std::uint16_t rank = 0; rank < 5; ++rank) {
         const auto packets = job.message(rank, 1, three_packets());
         for (std::size_t k = 0; k < packets.size(); ++k) {
-          EXPECT_EQ(bench.classify(packets[k]), fmt::format("0.{} message 1 packet {}", rank, k));
+          EXPECT_EQ(fixture.classify(packets[k]), fmt::format("0.{} message 1 packet {}", rank, k));
         }
       }
     }
@@ -54,9 +53,9 @@ TEST(Classifier, EveryRankAndEncapsulationIsAdmitted) {
 
 TEST(Classifier, NeverGuesses) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
+  ClassifierFixture fixture({job.ring()});
   expect_steps(
-      bench,
+      fixture,
       {{"the middle of who knows what", plain(job, 0, kMiddle), "drop unclassified"},
        {"its end", plain(job, 0, kLast), "drop unclassified"},
        {"a SEND's middle", plain(job, 0, 0x01), "drop unclassified"},
@@ -66,21 +65,21 @@ TEST(Classifier, NeverGuesses) {
        {"other QPs stay in the dark", with_qp(plain(job, 0, kMiddle), 0x999), "drop unclassified"},
        {"a plain ONLY will do", plain(job, 1, kOnly), "forward"},
        {"then", plain(job, 1, kMiddle), "forward"}});
-  bench.now = kAging + 1;
-  expect_steps(bench, {{"forgotten", plain(job, 0, kMiddle), "drop unclassified"}});
+  fixture.now = kAging + 1;
+  expect_steps(fixture, {{"forgotten", plain(job, 0, kMiddle), "drop unclassified"}});
 }
 
 TEST(Classifier, APlainQpBecomesARingsAndStaysTheRings) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
+  ClassifierFixture fixture({job.ring()});
   const auto message = job.message(0, 1, three_packets());
-  expect_steps(bench, {{"plain at first", plain(job, 0, kOnly), "forward"},
-                       {"its middle", plain(job, 0, kMiddle), "forward"},
-                       {"a ring's message finds it plain", message[0], "drop no_connection"},
-                       {"its rest is raw data", message[1], "drop unannounced"},
-                       {"plain again", plain(job, 0, kOnly), "forward"}});
-  bench.admit(job);
-  expect_steps(bench,
+  expect_steps(fixture, {{"plain at first", plain(job, 0, kOnly), "forward"},
+                         {"its middle", plain(job, 0, kMiddle), "forward"},
+                         {"a ring's message finds it plain", message[0], "drop no_connection"},
+                         {"its rest is raw data", message[1], "drop unannounced"},
+                         {"plain again", plain(job, 0, kOnly), "forward"}});
+  fixture.admit(job);
+  expect_steps(fixture,
                {{"no longer", plain(job, 0, kMiddle), "gap 0.0"},
                 {"the ring's message", message[0], "0.0 message 1 packet 0"},
                 {"a plain message in between", plain(job, 0, kFirst), "interleaves 0.0"},
@@ -90,75 +89,77 @@ TEST(Classifier, APlainQpBecomesARingsAndStaysTheRings) {
 
 TEST(Classifier, AnotherSessionIsAnotherSwitch) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
   const auto message = job.message(0, 1, three_packets());
-  expect_steps(bench, {{"an old session", poked(message[0], test::kInaSessionAt, kSession + 1),
-                        "drop wrong_session"},
-                       {"none", poked(message[0], test::kInaSessionAt, 0), "drop wrong_session"},
-                       {"nothing was entered", message[1], "gap 0.0"},
-                       {"this one's", message[0], "0.0 message 1 packet 0"}});
+  expect_steps(fixture, {{"an old session", poked(message[0], test::kInaSessionAt, kSession + 1),
+                          "drop wrong_session"},
+                         {"none", poked(message[0], test::kInaSessionAt, 0), "drop wrong_session"},
+                         {"nothing was entered", message[1], "gap 0.0"},
+                         {"this one's", message[0], "0.0 message 1 packet 0"}});
 }
 
 TEST(Classifier, AnotherAgingTimeHoldsForWhatComesThen) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job);
-  bench.set_aging(kAging / 2);
-  expect_steps(bench, {{"the ring uses it", plain(job, 0, kOnly), "interleaves 0.0"},
-                       {"a stranger", with_qp(plain(job, 1, kOnly), 0x999), "forward"}});
-  bench.now += kAging / 2 + 1;
-  expect_steps(bench, {{"silent for so long", plain(job, 0, kOnly), "forward"},
-                       {"forgotten", with_qp(plain(job, 1, kMiddle), 0x999), "drop unclassified"}});
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
+  fixture.set_aging(kAging / 2);
+  expect_steps(fixture, {{"the ring uses it", plain(job, 0, kOnly), "interleaves 0.0"},
+                         {"a stranger", with_qp(plain(job, 1, kOnly), 0x999), "forward"}});
+  fixture.now += kAging / 2 + 1;
+  expect_steps(fixture,
+               {{"silent for so long", plain(job, 0, kOnly), "forward"},
+                {"forgotten", with_qp(plain(job, 1, kMiddle), 0x999), "drop unclassified"}});
 }
 
 TEST(Classifier, WhatABadIcrcSaysIsNotBelieved) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
+  ClassifierFixture fixture({job.ring()});
   const Built hello = job.hello(0);
   const auto message = job.message(0, 1, three_packets());
-  expect_steps(bench, {{"hello", damaged(hello, hello.payload + test::kInaRankAt), "drop bad_icrc"},
-                       {"plain", damaged(plain(job, 0, kOnly), 60), "drop bad_icrc"},
-                       {"made nothing plain", plain(job, 0, kMiddle), "drop unclassified"}});
-  EXPECT_EQ(bench.incarnations().waiting_hellos(), 0u);
-  bench.admit(job);
-  expect_steps(bench, {{"FIRST", damaged(message[0], message[0].payload + 100), "drop bad_icrc"},
-                       {"entered nothing", message[1], "gap 0.0"},
-                       {"good FIRST", message[0], "0.0 message 1 packet 0"}});
+  expect_steps(fixture,
+               {{"hello", damaged(hello, hello.payload + test::kInaRankAt), "drop bad_icrc"},
+                {"plain", damaged(plain(job, 0, kOnly), 60), "drop bad_icrc"},
+                {"made nothing plain", plain(job, 0, kMiddle), "drop unclassified"}});
+  EXPECT_EQ(fixture.incarnations().waiting_hellos(), 0u);
+  fixture.admit(job);
+  expect_steps(fixture, {{"FIRST", damaged(message[0], message[0].payload + 100), "drop bad_icrc"},
+                         {"entered nothing", message[1], "gap 0.0"},
+                         {"good FIRST", message[0], "0.0 message 1 packet 0"}});
 }
 
 TEST(Classifier, TheWindowAndTheHistoryOfAConnection) { // N = 2
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
   std::vector<std::vector<Built>> m;
   for (std::uint32_t id = 0; id < 12; ++id) {
     m.push_back(job.message(0, id, three_packets()));
   }
   const Built moved = with_psn(m[1][0], psn_of(m[1][0]) ^ 0x40);
-  expect_steps(bench, {{"M+N+1", m[3][0], "drop window_exceeded"},
-                       {"the hello again", job.hello(0), "0.0 message 0 packet 0"},
-                       {"M+1", m[1][0], "0.0 message 1 packet 0"},
-                       {"at another PSN", moved, "drop history_conflict"},
-                       {"M+N, over a hole", m[3][0], "0.0 message 3 packet 0"},
-                       {"inside the hole", m[2][1], "gap 0.0"},
-                       {"the hole's FIRST", m[2][0], "0.0 message 2 packet 0"},
-                       {"inside", m[2][1], "0.0 message 2 packet 1"},
-                       {"onwards", m[5][0], "0.0 message 5 packet 0"},
-                       {"M-2N, from its start", m[1][0], "drop stale_repeat"},
-                       {"M-2N, from its middle", m[1][1], "drop stale_repeat"},
-                       {"M-2N, its end", m[1][2], "drop stale_repeat"},
-                       {"the hello", job.hello(0), "drop stale_repeat"},
-                       {"M-2N+1", m[2][2], "0.0 message 2 packet 2"},
-                       {"the hole at 4", m[4][2], "gap 0.0"}});
+  expect_steps(fixture, {{"M+N+1", m[3][0], "drop window_exceeded"},
+                         {"the hello again", job.hello(0), "0.0 message 0 packet 0"},
+                         {"M+1", m[1][0], "0.0 message 1 packet 0"},
+                         {"at another PSN", moved, "drop history_conflict"},
+                         {"M+N, over a hole", m[3][0], "0.0 message 3 packet 0"},
+                         {"inside the hole", m[2][1], "gap 0.0"},
+                         {"the hole's FIRST", m[2][0], "0.0 message 2 packet 0"},
+                         {"inside", m[2][1], "0.0 message 2 packet 1"},
+                         {"onwards", m[5][0], "0.0 message 5 packet 0"},
+                         {"M-2N, from its start", m[1][0], "drop stale_repeat"},
+                         {"M-2N, from its middle", m[1][1], "drop stale_repeat"},
+                         {"M-2N, its end", m[1][2], "drop stale_repeat"},
+                         {"the hello", job.hello(0), "drop stale_repeat"},
+                         {"M-2N+1", m[2][2], "0.0 message 2 packet 2"},
+                         {"the hole at 4", m[4][2], "gap 0.0"}});
 }
 
 TEST(Classifier, EveryPacketIsAsLongAsItsPlaceSays) {
   RingJob job({.world = 3});
-  Bench bench({job.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
   const auto message = job.message(0, 1, three_packets());
-  ASSERT_EQ(bench.classify(message[0]), "0.0 message 1 packet 0");
+  ASSERT_EQ(fixture.classify(message[0]), "0.0 message 1 packet 0");
   const std::uint32_t psn = (job.spec().first_psn + 1) & 0xffffff;
   const auto at = [&](std::uint8_t opcode, std::uint32_t packet, std::size_t bytes) {
     FrameSpec spec = job.frame_of(0);
@@ -167,7 +168,7 @@ TEST(Classifier, EveryPacketIsAsLongAsItsPlaceSays) {
     spec.payload = Bytes(bytes, 1);
     return build(spec);
   };
-  expect_steps(bench,
+  expect_steps(fixture,
                {{"a middle of less than an MTU", at(kMiddle, 1, 252), "drop length_mismatch"},
                 {"of more", at(kMiddle, 1, 260), "drop length_mismatch"},
                 {"a LAST in the middle", at(kLast, 1, 256), "drop length_mismatch"},
@@ -183,8 +184,8 @@ TEST(Classifier, EveryPacketIsAsLongAsItsPlaceSays) {
 TEST(Classifier, NamesWhatIsMalformed) {
   RingJob job({.world = 3});
   RingJob six({.ring = 2, .world = 3, .network = test::Network::ipv6, .network_id = 6});
-  Bench bench({job.ring(), six.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring(), six.ring()});
+  fixture.admit(job);
   FrameSpec fragment = job.frame_of(0);
   fragment.fragment = 0x2000;
   FrameSpec extension = six.frame_of(0);
@@ -194,10 +195,10 @@ TEST(Classifier, NamesWhatIsMalformed) {
   version.transport_version = 2;
   Built cut = job.hello(0);
   cut.bytes.pop_back();
-  expect_steps(bench, {{"fragment", build(fragment), "drop fragment"},
-                       {"extension headers", build(extension), "drop ipv6_extension"},
-                       {"transport version", build(version), "drop transport_version"},
-                       {"length", cut, "drop length_mismatch"}});
+  expect_steps(fixture, {{"fragment", build(fragment), "drop fragment"},
+                         {"extension headers", build(extension), "drop ipv6_extension"},
+                         {"transport version", build(version), "drop transport_version"},
+                         {"length", cut, "drop length_mismatch"}});
 }
 
 // ---- Requests that cannot be aggregated. ----
@@ -232,16 +233,17 @@ TEST(Classifier, RequestsThatCannotBeAggregated) {
   for (const RequestRow& row : kRequests) {
     SCOPED_TRACE(row.description);
     RingJob job({.world = 3});
-    Bench bench({job.ring()});
+    ClassifierFixture fixture({job.ring()});
     const Built request = plain(job, 0, row.opcode);
-    expect_steps(bench, {{"unknown QP", request, row.unknown},
-                         {"nothing is learnt from it", plain(job, 0, kMiddle), "drop unclassified"},
-                         {"make it plain", plain(job, 0, kOnly), "forward"},
-                         {"plain QP", request, row.plain}});
-    bench.admit(job);
-    EXPECT_EQ(bench.classify(request), row.live);
-    bench.incarnations().reset(0);
-    EXPECT_EQ(bench.classify(request), row.dead);
+    expect_steps(fixture,
+                 {{"unknown QP", request, row.unknown},
+                  {"nothing is learnt from it", plain(job, 0, kMiddle), "drop unclassified"},
+                  {"make it plain", plain(job, 0, kOnly), "forward"},
+                  {"plain QP", request, row.plain}});
+    fixture.admit(job);
+    EXPECT_EQ(fixture.classify(request), row.live);
+    fixture.incarnations().reset(0);
+    EXPECT_EQ(fixture.classify(request), row.dead);
   }
 }
 
@@ -510,8 +512,8 @@ const std::vector<Unacceptable> kLengths{
 void expect_answers(const std::vector<Unacceptable>& rows) {
   for (const Unacceptable& row : rows) {
     RingJob job({.world = 3, .epoch = 5});
-    Bench bench({job.ring()});
-    bench.admit(job);
+    ClassifierFixture fixture({job.ring()});
+    fixture.admit(job);
     InaSpec ina = job.ina_of(0, 1, 16);
     FrameSpec frame = job.frame_of(0);
     frame.opcode = kOnly;
@@ -520,7 +522,7 @@ void expect_answers(const std::vector<Unacceptable>& rows) {
     row.change(ina, frame, payload);
     frame.payload = test::encode(ina);
     frame.payload.insert(frame.payload.end(), payload.begin(), payload.end());
-    EXPECT_EQ(bench.classify(build(frame)), row.expected) << row.description;
+    EXPECT_EQ(fixture.classify(build(frame)), row.expected) << row.description;
   }
 }
 
@@ -549,38 +551,38 @@ TEST(Classifier, NamesLengthsThatDoNotFit) {
 /// Neighbours may open any number of QPs; the ring's own find places in the table and keep them.
 TEST(Classifier, PlainQpsDoNotCrowdOutARing) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()}, 64);
+  ClassifierFixture fixture({job.ring()}, 64);
   const auto flood = [&](std::uint32_t from) {
     for (std::uint32_t qp = from; qp < from + 5000; ++qp) {
-      ASSERT_EQ(bench.classify(with_qp(plain(job, qp % 2, kOnly), qp)), "forward");
+      ASSERT_EQ(fixture.classify(with_qp(plain(job, qp % 2, kOnly), qp)), "forward");
     }
   };
   flood(0x10000);
-  bench.admit(job);
-  ++bench.now;
+  fixture.admit(job);
+  ++fixture.now;
   flood(0x20000);
-  EXPECT_LE(bench.incarnations().connections().size(), 2 * 64u + 2)
+  EXPECT_LE(fixture.incarnations().connections().size(), 2 * 64u + 2)
       << "places of plain ones, and 2";
   for (std::uint16_t rank = 0; rank < 2; ++rank) {
     const auto message = job.message(rank, 1, three_packets());
     for (std::size_t k = 0; k < 3; ++k) {
-      EXPECT_EQ(bench.classify(message[k]), fmt::format("0.{} message 1 packet {}", rank, k));
+      EXPECT_EQ(fixture.classify(message[k]), fmt::format("0.{} message 1 packet {}", rank, k));
     }
   }
 }
 
 TEST(Classifier, WaitingHellosOnManyQpsDoNotCrowdOutARing) {
   RingJob job({.world = 2});
-  Bench bench({job.ring()});
-  bench.admit(job);
+  ClassifierFixture fixture({job.ring()});
+  fixture.admit(job);
   for (std::uint32_t i = 0; i < 5000; ++i) {
     const Built forged = poked(with_qp(job.hello(0), 0x10000 + i), test::kInaSessionAt, i + 1);
-    ASSERT_TRUE(bench.classify(forged).starts_with("waits 0.0")) << i;
+    ASSERT_TRUE(fixture.classify(forged).starts_with("waits 0.0")) << i;
   }
-  EXPECT_EQ(bench.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
+  EXPECT_EQ(fixture.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
   job.restart(2);
-  bench.admit(job);
-  EXPECT_EQ(bench.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
+  fixture.admit(job);
+  EXPECT_EQ(fixture.classify(job.message(0, 1, three_packets())[0]), "0.0 message 1 packet 0");
 }
 
 } // namespace

@@ -6,7 +6,7 @@
 
 #include "stage/fair_queue.hpp"
 #include "stage/token_bucket.hpp"
-#include "switch_bench.hpp"
+#include "switch_fixture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -414,126 +414,126 @@ constexpr unsigned kServed = 8; // frames that the worker can do between two bur
 /// Two jobs on one worker. Rank 0 of the first one repeats a packet without end.
 struct TwoJobs {
   TwoJobs() {
-    bench.start(flooder);
-    bench.start(victim);
+    fixture.start(flooder);
+    fixture.start(victim);
   }
 
   void flood(unsigned frames) {
     const Built repeat = flooder.message(0, 1, Bytes(200, 1)).front();
     for (unsigned i = 0; i < frames; ++i) {
-      bench.send(repeat, flooder.port_of(0));
+      fixture.send(repeat, flooder.port_of(0));
     }
   }
 
   RingJob flooder{JobSpec{.ring = 1}};
   RingJob victim{
       JobSpec{.ring = 2, .world = 4, .window = 8, .session = kSession + 1, .network_id = 1}};
-  Bench bench{{&flooder, &victim}, {}, nullptr, kRoom};
+  SwitchFixture fixture{{&flooder, &victim}, {}, nullptr, kRoom};
 };
 
 TEST(FairShares, AFloodTakesNothingFromAnotherRing) {
   TwoJobs jobs;
   std::uint64_t results = 0;
   for (std::uint32_t id = 1; id <= 50; ++id) {
-    jobs.bench.inside().queue().expect(Backlog::likely);
+    jobs.fixture.inside().queue().expect(Backlog::likely);
     jobs.flood(10 * jobs.victim.spec().world);
     for (std::uint16_t rank = 0; rank < jobs.victim.spec().world; ++rank) {
-      jobs.bench.send(jobs.victim.message(rank, id, Bytes(200, 1)).front(),
-                      jobs.victim.port_of(rank));
+      jobs.fixture.send(jobs.victim.message(rank, id, Bytes(200, 1)).front(),
+                        jobs.victim.port_of(rank));
     }
-    jobs.bench.serve(kServed);
-    results = jobs.bench.ring(1).results;
+    jobs.fixture.serve(kServed);
+    results = jobs.fixture.ring(1).results;
   }
-  jobs.bench.serve(2 * kRoom);
-  EXPECT_EQ(jobs.bench.ring(1).results, 4U + 50 * 4) << "with those of the hellos; " << results;
+  jobs.fixture.serve(2 * kRoom);
+  EXPECT_EQ(jobs.fixture.ring(1).results, 4U + 50 * 4) << "with those of the hellos; " << results;
   const auto full = static_cast<std::size_t>(DropReason::ring_queue_full);
-  EXPECT_EQ(jobs.bench.ring(1).dropped[full], 0U);
-  EXPECT_GT(jobs.bench.ring(0).dropped[full], 1000U);
-  EXPECT_EQ(jobs.bench.ring(0).dropped[full], jobs.bench.dropped(DropReason::ring_queue_full));
+  EXPECT_EQ(jobs.fixture.ring(1).dropped[full], 0U);
+  EXPECT_GT(jobs.fixture.ring(0).dropped[full], 1000U);
+  EXPECT_EQ(jobs.fixture.ring(0).dropped[full], jobs.fixture.dropped(DropReason::ring_queue_full));
 }
 
 TEST(FairShares, NothingWaitsWhileTheWorkerKeepsUp) {
   TwoJobs jobs;
   jobs.flood(100);
-  EXPECT_EQ(jobs.bench.accounting().queued, 0U);
-  EXPECT_EQ(jobs.bench.dropped(DropReason::ring_queue_full), 0U);
-  EXPECT_EQ(jobs.bench.inside().serve(10, jobs.bench.now), 0U);
+  EXPECT_EQ(jobs.fixture.accounting().queued, 0U);
+  EXPECT_EQ(jobs.fixture.dropped(DropReason::ring_queue_full), 0U);
+  EXPECT_EQ(jobs.fixture.inside().serve(10, jobs.fixture.now), 0U);
 }
 
 TEST(FairShares, AConnectionsPacketsStayInOrder) {
   TwoJobs jobs;
   std::vector<Built> packets = jobs.victim.message(0, 1, Bytes(700, 1));
   ASSERT_EQ(packets.size(), 3U);
-  jobs.bench.inside().queue().expect(Backlog::likely);
-  jobs.bench.send(packets[0], jobs.victim.port_of(0));
-  jobs.bench.inside().queue().expect(Backlog::none);
-  jobs.bench.send(packets[1], jobs.victim.port_of(0)); // does not overtake
-  EXPECT_EQ(jobs.bench.accounting().queued, 2U);
-  jobs.bench.serve(2);
-  jobs.bench.send(packets[2], jobs.victim.port_of(0));
-  EXPECT_EQ(jobs.bench.accounting().queued, 0U);
-  EXPECT_EQ(jobs.bench.ring(1).contributions, 4U + 3) << "with the hellos";
+  jobs.fixture.inside().queue().expect(Backlog::likely);
+  jobs.fixture.send(packets[0], jobs.victim.port_of(0));
+  jobs.fixture.inside().queue().expect(Backlog::none);
+  jobs.fixture.send(packets[1], jobs.victim.port_of(0)); // does not overtake
+  EXPECT_EQ(jobs.fixture.accounting().queued, 2U);
+  jobs.fixture.serve(2);
+  jobs.fixture.send(packets[2], jobs.victim.port_of(0));
+  EXPECT_EQ(jobs.fixture.accounting().queued, 0U);
+  EXPECT_EQ(jobs.fixture.ring(1).contributions, 4U + 3) << "with the hellos";
 }
 
 TEST(FairShares, WhatWaitsIsDroppedByNameAtTheEnd) {
   TwoJobs jobs;
-  jobs.bench.inside().queue().expect(Backlog::likely);
+  jobs.fixture.inside().queue().expect(Backlog::likely);
   jobs.flood(5);
-  EXPECT_EQ(jobs.bench.accounting().queued, 5U);
-  jobs.bench.inside().queue().discard(jobs.bench.now);
-  EXPECT_EQ(jobs.bench.accounting().queued, 0U);
-  EXPECT_EQ(jobs.bench.dropped(DropReason::ring_queue_full), 5U);
-  EXPECT_TRUE(jobs.bench.accounting().balances());
+  EXPECT_EQ(jobs.fixture.accounting().queued, 5U);
+  jobs.fixture.inside().queue().discard(jobs.fixture.now);
+  EXPECT_EQ(jobs.fixture.accounting().queued, 0U);
+  EXPECT_EQ(jobs.fixture.dropped(DropReason::ring_queue_full), 5U);
+  EXPECT_TRUE(jobs.fixture.accounting().balances());
 }
 
 /// Frames of a withdrawn ring's hosts are then those of neighbours in no ring: none passes raw.
 TEST(FairShares, WhatWaitsIsJudgedByTheRingsOfItsTurn) {
   TwoJobs jobs;
-  jobs.bench.inside().queue().expect(Backlog::likely);
+  jobs.fixture.inside().queue().expect(Backlog::likely);
   jobs.flood(5);
-  jobs.bench.withdraw(0);
-  EXPECT_EQ(jobs.bench.accounting().queued, 5U);
-  EXPECT_TRUE(jobs.bench.serve(10).empty());
-  EXPECT_EQ(jobs.bench.accounting().queued, 0U);
-  EXPECT_EQ(jobs.bench.dropped(DropReason::unannounced), 5U);
+  jobs.fixture.withdraw(0);
+  EXPECT_EQ(jobs.fixture.accounting().queued, 5U);
+  EXPECT_TRUE(jobs.fixture.serve(10).empty());
+  EXPECT_EQ(jobs.fixture.accounting().queued, 0U);
+  EXPECT_EQ(jobs.fixture.dropped(DropReason::unannounced), 5U);
 }
 
 /// A ring whose hosts are neighbours in both others makes one group of the two.
 TEST(FairShares, FramesWaitOnWhenAnotherRingJoinsTwoGroups) {
   TwoJobs jobs;
-  jobs.bench.inside().queue().expect(Backlog::likely);
+  jobs.fixture.inside().queue().expect(Backlog::likely);
   std::vector<Built> packets = jobs.victim.message(0, 1, Bytes(700, 1));
   jobs.flood(3);
-  jobs.bench.send(packets[0], jobs.victim.port_of(0));
+  jobs.fixture.send(packets[0], jobs.victim.port_of(0));
   ring::RingSpec both = jobs.victim.ring();
   both.id = 3;
   both.members.resize(2);
   both.members.push_back(jobs.flooder.ring().members[0]);
   both.members.push_back(jobs.flooder.ring().members[1]);
-  ASSERT_EQ(jobs.bench.inside().rings().ring_group_of(1), 1U);
-  jobs.bench.inside().add_ring(both);
-  ASSERT_EQ(jobs.bench.inside().rings().ring_group_of(1), 0U) << "a test of packets that move";
-  jobs.bench.send(packets[1], jobs.victim.port_of(0));
-  EXPECT_EQ(jobs.bench.accounting().queued, 5U);
-  jobs.bench.serve(10);
-  EXPECT_EQ(jobs.bench.accounting().queued, 0U);
-  EXPECT_EQ(jobs.bench.ring(1).contributions, 4U + 2) << "with the hellos";
+  ASSERT_EQ(jobs.fixture.inside().rings().ring_group_of(1), 1U);
+  jobs.fixture.inside().add_ring(both);
+  ASSERT_EQ(jobs.fixture.inside().rings().ring_group_of(1), 0U) << "a test of packets that move";
+  jobs.fixture.send(packets[1], jobs.victim.port_of(0));
+  EXPECT_EQ(jobs.fixture.accounting().queued, 5U);
+  jobs.fixture.serve(10);
+  EXPECT_EQ(jobs.fixture.accounting().queued, 0U);
+  EXPECT_EQ(jobs.fixture.ring(1).contributions, 4U + 2) << "with the hellos";
 }
 
 TEST(FairShares, ATenantsRateHoldsForItsRing) {
   TwoJobs jobs;
-  ASSERT_EQ(jobs.bench.inside().rings().ring_group_of(0), 0U);
-  jobs.bench.inside().queue().set_shares({.rates = {1000}, .tenants = {0}}, jobs.bench.now);
+  ASSERT_EQ(jobs.fixture.inside().rings().ring_group_of(0), 0U);
+  jobs.fixture.inside().queue().set_shares({.rates = {1000}, .tenants = {0}}, jobs.fixture.now);
   jobs.flood(500);
-  EXPECT_EQ(jobs.bench.accounting().queued, FairQueue::kShortestLine);
+  EXPECT_EQ(jobs.fixture.accounting().queued, FairQueue::kShortestLine);
   const auto over = static_cast<std::size_t>(DropReason::tenant_rate);
-  EXPECT_EQ(jobs.bench.ring(0).dropped[over],
+  EXPECT_EQ(jobs.fixture.ring(0).dropped[over],
             500 - FairQueue::kSmallestBurst - FairQueue::kShortestLine);
-  jobs.bench.send(jobs.victim.message(0, 1, Bytes(200, 1)).front(), jobs.victim.port_of(0));
-  EXPECT_EQ(jobs.bench.accounting().queued, FairQueue::kShortestLine) << "who has no rate passes";
-  jobs.bench.now = frame::Instant{jobs.bench.now.ns + 10'000'000};
-  jobs.bench.serve(100);
-  EXPECT_EQ(jobs.bench.accounting().queued, FairQueue::kShortestLine - 10);
+  jobs.fixture.send(jobs.victim.message(0, 1, Bytes(200, 1)).front(), jobs.victim.port_of(0));
+  EXPECT_EQ(jobs.fixture.accounting().queued, FairQueue::kShortestLine) << "who has no rate passes";
+  jobs.fixture.now = frame::Instant{jobs.fixture.now.ns + 10'000'000};
+  jobs.fixture.serve(100);
+  EXPECT_EQ(jobs.fixture.accounting().queued, FairQueue::kShortestLine - 10);
 }
 
 } // namespace

@@ -3,8 +3,8 @@
 /// docs/security.md, "Tables that packets can fill": a stranger floods by its own port, and the
 /// jobs of other ports go on.
 
-#include "classifier_bench.hpp"
-#include "switch_bench.hpp"
+#include "classifier_fixture.hpp"
+#include "switch_fixture.hpp"
 
 #include <algorithm>
 #include <array>
@@ -33,14 +33,14 @@ enum class Hosts : std::uint8_t { strangers, neighbours_in_a_ring_here };
 class ForeignJob {
  public:
   explicit ForeignJob(Hosts hosts)
-      : bench_(hosts == Hosts::strangers ? std::vector<const RingJob*>{}
-                                         : std::vector<const RingJob*>{&job_}) {
+      : fixture_(hosts == Hosts::strangers ? std::vector<const RingJob*>{}
+                                           : std::vector<const RingJob*>{&job_}) {
     for (std::uint16_t rank = 0; rank < job_.spec().world; ++rank) {
       Bytes frame(60, 0xff);
       const auto mac = job_.mac_of(rank).bytes;
       std::copy(mac.begin(), mac.end(), frame.begin() + 6);
       test::put16(frame, 12, 0x0806);
-      bench_.send(frame, rank == 0 ? kHostsPort : kOtherSwitch);
+      fixture_.send(frame, rank == 0 ? kHostsPort : kOtherSwitch);
     }
   }
 
@@ -81,13 +81,13 @@ class ForeignJob {
   void forge(Built frame) {
     constexpr std::array<std::uint8_t, 6> station{0x02, 0xee, 0, 0, 0, 1};
     std::ranges::copy(station, frame.bytes.begin() + 6);
-    bench_.now.ns += 100'000;
-    bench_.send(frame, kStrangersPort);
+    fixture_.now.ns += 100'000;
+    fixture_.send(frame, kStrangersPort);
   }
 
   /// Whether the frame leaves as it came.
   bool passes(const Built& frame, std::uint16_t port) {
-    const auto sent = bench_.send(frame, port);
+    const auto sent = fixture_.send(frame, port);
     return sent.size() == 1 && sent[0].bytes == frame.bytes;
   }
 
@@ -115,7 +115,7 @@ class ForeignJob {
   }
 
   RingJob job_{{.world = 3}};
-  Bench bench_;
+  SwitchFixture fixture_;
 };
 
 class Flood : public testing::TestWithParam<Hosts> {

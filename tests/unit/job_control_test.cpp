@@ -186,9 +186,9 @@ TEST(JobControl, ASearchForALateRankLeavesSuspicionsAlone) {
 // ------------------------------------------------------------------- ranks that mean harm, or err
 
 /// A rank under test, and the other ends of its connections.
-struct Bench {
+struct JobControlFixture {
   /// Rank 0 has a connection to each other rank, the others have one to rank 0.
-  Bench(std::uint16_t rank, std::uint16_t world) : others(world) {
+  JobControlFixture(std::uint16_t rank, std::uint16_t world) : others(world) {
     std::vector<Stream> own(world);
     for (std::uint16_t peer = 0; peer < world; ++peer) {
       if (peer != rank && (rank == 0 || peer == 0)) {
@@ -235,17 +235,17 @@ void expect_condemned(const std::optional<Error>& error, std::uint16_t rank,
 /// Kinds by number, as docs of the protocol between ranks have them in control_note.hpp.
 TEST(JobControl, WhoSendsWhatItMayNotCountsAsDead) {
   for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 11, 13, 15, 16, 17, 18, 255}) {
-    Bench bench(0, 3);
-    send(bench.others[1], static_cast<std::uint8_t>(kind));
+    JobControlFixture fixture(0, 3);
+    send(fixture.others[1], static_cast<std::uint8_t>(kind));
     const std::string text = "rank 1 counts as dead: it sent a control frame of kind " +
                              std::to_string(kind) + ", which a rank but rank 0 may not send";
-    expect_condemned(error_of(*bench.control), 1, text);
-    expect_condemned(told(bench.others[2]), 1, text);
+    expect_condemned(error_of(*fixture.control), 1, text);
+    expect_condemned(told(fixture.others[2]), 1, text);
   }
   for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 17, 18, 255}) {
-    Bench bench(1, 3);
-    send(bench.others[0], static_cast<std::uint8_t>(kind));
-    expect_condemned(error_of(*bench.control), 0,
+    JobControlFixture fixture(1, 3);
+    send(fixture.others[0], static_cast<std::uint8_t>(kind));
+    expect_condemned(error_of(*fixture.control), 0,
                      "rank 0 counts as dead: it sent a control frame of kind " +
                          std::to_string(kind) + ", which a rank 0 may not send");
   }
@@ -267,10 +267,10 @@ TEST(JobControl, WhoseFrameHasAnotherLengthCountsAsDead) {
   for (const std::uint16_t rank : {0, 1}) {
     for (const auto& [kind, lengths] : rank == 0 ? to_rank_0 : from_rank_0) {
       for (const std::size_t bytes : lengths) {
-        Bench bench(rank, 2);
+        JobControlFixture fixture(rank, 2);
         const auto peer = static_cast<std::uint16_t>(1 - rank);
-        send(bench.others[peer], kind, bytes);
-        expect_condemned(error_of(*bench.control), peer,
+        send(fixture.others[peer], kind, bytes);
+        expect_condemned(error_of(*fixture.control), peer,
                          "kind " + std::to_string(kind) + " with " + std::to_string(bytes));
       }
     }
@@ -282,19 +282,19 @@ TEST(JobControl, WhoseErrorHasNoKnownCodeCountsAsDead) {
   for (const auto& [kind, body] :
        {std::pair{ControlKind::failed, std::vector<std::uint8_t>{250, 1, 0, 2}},
         std::pair{ControlKind::suspect, std::vector<std::uint8_t>{1, 250, 1, 0, 2}}}) {
-    Bench bench(0, 3);
-    bench.others[1]->send(code(kind), body);
-    expect_condemned(error_of(*bench.control), 1, text);
-    expect_condemned(told(bench.others[2]), 1, text);
+    JobControlFixture fixture(0, 3);
+    fixture.others[1]->send(code(kind), body);
+    expect_condemned(error_of(*fixture.control), 1, text);
+    expect_condemned(told(fixture.others[2]), 1, text);
   }
 }
 
 /// 60000 is 0xea60.
 TEST(JobControl, AnErrorAboutARankThatTheGroupDoesNotHaveIsAboutNone) {
   const std::vector<std::uint8_t> body{1, 1, 0xea, 0x60, 'x'};
-  Bench bench(0, 3);
-  bench.others[1]->send(code(ControlKind::failed), body);
-  for (const std::optional<Error>& error : {error_of(*bench.control), told(bench.others[2])}) {
+  JobControlFixture fixture(0, 3);
+  fixture.others[1]->send(code(ControlKind::failed), body);
+  for (const std::optional<Error>& error : {error_of(*fixture.control), told(fixture.others[2])}) {
     ASSERT_TRUE(error);
     EXPECT_STREQ(error->what(), "x");
     EXPECT_EQ(error->rank(), std::nullopt);
@@ -302,11 +302,11 @@ TEST(JobControl, AnErrorAboutARankThatTheGroupDoesNotHaveIsAboutNone) {
 }
 
 TEST(JobControl, AFrameLongerThanAnyIsNotKept) {
-  Bench bench(0, 3);
-  send(bench.others[1], code(ControlKind::calls), 22'001);
+  JobControlFixture fixture(0, 3);
+  send(fixture.others[1], code(ControlKind::calls), 22'001);
   const std::string text = "it sent a control frame of kind 8 with 22001 bytes; allowed: 22000";
-  expect_condemned(error_of(*bench.control), 1, text);
-  expect_condemned(told(bench.others[2]), 1, text);
+  expect_condemned(error_of(*fixture.control), 1, text);
+  expect_condemned(told(fixture.others[2]), 1, text);
 }
 
 /// It suspects without pause, so that all are asked and told again and again, and reads nothing.
@@ -315,23 +315,23 @@ TEST(JobControl, WhoDoesNotReadCountsAsDeadAndIsNamedToTheOthers) {
   const ProgressBody waits{wire::be64(1), wire::be64(0), wire::be64(0), 1}; // for rank 0's call
   std::vector<std::uint8_t> suspicion = encode(kStandstill);
   suspicion.insert(suspicion.begin(), 1);
-  Bench bench(0, 3);
+  JobControlFixture fixture(0, 3);
   std::optional<Error> error;
   for (std::size_t round = 0; !error && round < 2 * FramedStream::kMostUnsent / kLeastSent;
        ++round) {
-    bench.others[1]->send(code(ControlKind::suspect), suspicion);
-    bench.others[1]->send(code(ControlKind::progress), bytes_of(waits));
-    bench.others[2]->send(code(ControlKind::progress), bytes_of(waits));
-    count_frames(bench.others[2], ControlKind::question); // it reads all
+    fixture.others[1]->send(code(ControlKind::suspect), suspicion);
+    fixture.others[1]->send(code(ControlKind::progress), bytes_of(waits));
+    fixture.others[2]->send(code(ControlKind::progress), bytes_of(waits));
+    count_frames(fixture.others[2], ControlKind::question); // it reads all
     try {
-      bench.control->poll({});
+      fixture.control->poll({});
     } catch (const Error& thrown) {
       error = thrown;
     }
   }
   const std::string text = "it does not read: ";
   expect_condemned(error, 1, text);
-  expect_condemned(told(bench.others[2]), 1, text);
+  expect_condemned(told(fixture.others[2]), 1, text);
 }
 
 TEST(FramedStream, KeepsABoundedNumberOfBytesForWhoDoesNotRead) {
@@ -348,116 +348,116 @@ TEST(FramedStream, KeepsABoundedNumberOfBytesForWhoDoesNotRead) {
 }
 
 TEST(JobControl, AnswersAllQuestionsOfAPollOnce) {
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   for (int question = 0; question < 10; ++question) {
-    send(bench.others[0], code(ControlKind::question));
+    send(fixture.others[0], code(ControlKind::question));
   }
-  bench.control->poll({});
-  EXPECT_EQ(count_frames(bench.others[0], ControlKind::progress), 1U);
-  bench.control->poll({});
-  EXPECT_EQ(count_frames(bench.others[0], ControlKind::progress), 0U) << "nobody has asked";
+  fixture.control->poll({});
+  EXPECT_EQ(count_frames(fixture.others[0], ControlKind::progress), 1U);
+  fixture.control->poll({});
+  EXPECT_EQ(count_frames(fixture.others[0], ControlKind::progress), 0U) << "nobody has asked";
 }
 
 TEST(JobControl, AnswersNobodyAgainWhileItsAnswerWaits) {
   constexpr std::size_t kQuestions = 100'000; // more answers than a socket takes
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   for (std::size_t question = 0; question < kQuestions; ++question) {
-    send(bench.others[0], code(ControlKind::question));
-    bench.control->poll({});
+    send(fixture.others[0], code(ControlKind::question));
+    fixture.control->poll({});
   }
-  const std::size_t taken = count_frames(bench.others[0], ControlKind::progress);
+  const std::size_t taken = count_frames(fixture.others[0], ControlKind::progress);
   EXPECT_LT(taken, kQuestions / 2);
   std::size_t waiting = 0;
   for (int poll = 0; poll < 10; ++poll) {
-    bench.control->poll({});
-    waiting += count_frames(bench.others[0], ControlKind::progress);
+    fixture.control->poll({});
+    waiting += count_frames(fixture.others[0], ControlKind::progress);
   }
   EXPECT_GE(waiting, 1U) << "whoever asked last is answered in the end";
   EXPECT_LE(waiting, 2U) << "the one that waited, and one to all questions since";
 }
 
 TEST(JobControl, ReadsABoundedNumberOfFramesInAPoll) {
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   for (int question = 0; question < 64; ++question) {
-    send(bench.others[0], code(ControlKind::question));
+    send(fixture.others[0], code(ControlKind::question));
   }
-  bench.others[0]->send(code(ControlKind::failed), encode(kStandstill));
-  EXPECT_NO_THROW(bench.control->poll({}));
-  EXPECT_TRUE(bench.control->has_work());
-  EXPECT_THROW(bench.control->poll({}), Error);
+  fixture.others[0]->send(code(ControlKind::failed), encode(kStandstill));
+  EXPECT_NO_THROW(fixture.control->poll({}));
+  EXPECT_TRUE(fixture.control->has_work());
+  EXPECT_THROW(fixture.control->poll({}), Error);
 }
 
 /// A rank that has sent a flood and then died: all that it said counts before its end does.
 TEST(JobControl, WhatADeadRankSaidIsReadFirst) {
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   for (int question = 0; question < 100; ++question) {
-    send(bench.others[0], code(ControlKind::question));
+    send(fixture.others[0], code(ControlKind::question));
   }
-  bench.others[0]->send(code(ControlKind::failed), encode(kStandstill));
-  bench.others[0].reset();
-  const std::optional<Error> error = error_of(*bench.control);
+  fixture.others[0]->send(code(ControlKind::failed), encode(kStandstill));
+  fixture.others[0].reset();
+  const std::optional<Error> error = error_of(*fixture.control);
   ASSERT_TRUE(error);
   EXPECT_STREQ(error->what(), "nothing moved");
 }
 
 TEST(JobControl, CallsWaitAtHomeWhileRank0DoesNotRead) {
   constexpr std::uint64_t kCalls = 200'000; // 4.4 MB of them
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   for (std::uint64_t call = 1; call <= kCalls; ++call) {
-    bench.control->note_call({.sequence = call, .count = 100});
+    fixture.control->note_call({.sequence = call, .count = 100});
     if (call % 1000 == 0) {
-      EXPECT_NO_THROW(bench.control->poll({}));
+      EXPECT_NO_THROW(fixture.control->poll({}));
     }
   }
   std::size_t bytes = 0;
   EXPECT_TRUE(test::comes_true([&] {
-    bench.control->poll({});
-    while (const std::optional<ControlFrame> frame = bench.others[0]->receive()) {
+    fixture.control->poll({});
+    while (const std::optional<ControlFrame> frame = fixture.others[0]->receive()) {
       bytes += frame->body.size();
     }
     return bytes == kCalls * 22;
   })) << bytes;
-  EXPECT_FALSE(bench.control->has_work());
+  EXPECT_FALSE(fixture.control->has_work());
 }
 
 TEST(JobControl, HasRoomForABoundedNumberOfCallsThatRank0HasNotRead) {
   constexpr std::uint64_t kMost = 262'144;
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   for (std::uint64_t call = 1; call <= kMost; ++call) {
-    EXPECT_TRUE(bench.control->has_room());
-    bench.control->note_call({.sequence = call, .count = 100});
+    EXPECT_TRUE(fixture.control->has_room());
+    fixture.control->note_call({.sequence = call, .count = 100});
   }
-  EXPECT_FALSE(bench.control->has_room());
-  EXPECT_EQ(bench.control->waits_for(), "rank 0 has not read 262144 calls");
-  EXPECT_THROW(bench.control->note_call({.sequence = kMost + 1, .count = 100}), Error);
-  bench.control->poll({});
-  EXPECT_TRUE(bench.control->has_room()) << "the connection has taken some";
-  EXPECT_EQ(bench.control->waits_for(), "");
+  EXPECT_FALSE(fixture.control->has_room());
+  EXPECT_EQ(fixture.control->waits_for(), "rank 0 has not read 262144 calls");
+  EXPECT_THROW(fixture.control->note_call({.sequence = kMost + 1, .count = 100}), Error);
+  fixture.control->poll({});
+  EXPECT_TRUE(fixture.control->has_room()) << "the connection has taken some";
+  EXPECT_EQ(fixture.control->waits_for(), "");
 }
 
 TEST(JobControl, NamesWhoLeavesRank0NoRoomForCalls) {
   constexpr std::uint64_t kMost = 262'144;
-  Bench bench(0, 3);
+  JobControlFixture fixture(0, 3);
   const NumberedCall first{wire::be64(1), encode(Call{.sequence = 1, .count = 100})};
-  bench.others[1]->send(code(ControlKind::calls), bytes_of(first));
+  fixture.others[1]->send(code(ControlKind::calls), bytes_of(first));
   for (std::uint64_t call = 1; call <= kMost; ++call) {
-    bench.control->note_call({.sequence = call, .count = 100});
+    fixture.control->note_call({.sequence = call, .count = 100});
   }
-  bench.control->poll({});
-  EXPECT_FALSE(bench.control->has_room());
-  EXPECT_EQ(bench.control->waits_for(), "rank 2 has not made call 1");
-  bench.others[2]->send(code(ControlKind::calls), bytes_of(first));
-  bench.control->poll({});
-  EXPECT_TRUE(bench.control->has_room());
+  fixture.control->poll({});
+  EXPECT_FALSE(fixture.control->has_room());
+  EXPECT_EQ(fixture.control->waits_for(), "rank 2 has not made call 1");
+  fixture.others[2]->send(code(ControlKind::calls), bytes_of(first));
+  fixture.control->poll({});
+  EXPECT_TRUE(fixture.control->has_room());
 }
 
 TEST(JobControl, ShowsTextsOfOthersPrintableAndCut) {
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   const std::string text = "\x1b[2Jgone\nweir: all is well" + std::string(3000, 'x');
   std::vector<std::uint8_t> body{0, 0, 0, 0};
   body.insert(body.end(), text.begin(), text.begin() + 2000);
-  bench.others[0]->send(code(ControlKind::failed), body);
-  const std::optional<Error> error = error_of(*bench.control);
+  fixture.others[0]->send(code(ControlKind::failed), body);
+  const std::optional<Error> error = error_of(*fixture.control);
   ASSERT_TRUE(error);
   const std::string shown(error->what());
   EXPECT_TRUE(shown.starts_with("\\x1b[2Jgone\\x0aweir: all is wellxxx")) << shown;
@@ -465,12 +465,12 @@ TEST(JobControl, ShowsTextsOfOthersPrintableAndCut) {
 }
 
 TEST(JobControl, ShowsForWhomItWaitsPrintable) {
-  Bench bench(1, 2);
+  JobControlFixture fixture(1, 2);
   const std::string text = "rank 0\x07";
-  bench.others[0]->send(code(ControlKind::patience),
-                        {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-  bench.control->poll({});
-  EXPECT_EQ(bench.control->waits_for(), "rank 0\\x07");
+  fixture.others[0]->send(code(ControlKind::patience),
+                          {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  fixture.control->poll({});
+  EXPECT_EQ(fixture.control->waits_for(), "rank 0\\x07");
 }
 
 TEST(PeerText, IsCutBetweenTwoCharacters) {

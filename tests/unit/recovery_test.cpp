@@ -3,7 +3,7 @@
 /// The rules of docs/protocol.md §9 and §10 on the whole switch: losses between hosts and switch,
 /// and senders that wait.
 
-#include "switch_bench.hpp"
+#include "switch_fixture.hpp"
 
 #include <utility>
 
@@ -26,7 +26,7 @@ JobSpec telling(JobSpec spec = {}) {
 
 /// Two hosts that tell their queue pairs. Each is a sender, and the other's receiver.
 struct Ring {
-  explicit Ring(const JobSpec& spec = telling()) : job(spec) { bench.start(job); }
+  explicit Ring(const JobSpec& spec = telling()) : job(spec) { fixture.start(job); }
 
   /// What the switch says to the rank in its receiver's name, before that has said anything.
   Sent from_hello(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn) const {
@@ -58,8 +58,8 @@ struct Ring {
   /// The rank's receiver answers it.
   Frames answer(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn,
                 std::uint32_t message_sequence) {
-    return bench.send(build(job.answer_to(rank, syndrome, psn, message_sequence)),
-                      job.port_of(job.successor_of(rank)));
+    return fixture.send(build(job.answer_to(rank, syndrome, psn, message_sequence)),
+                        job.port_of(job.successor_of(rank)));
   }
 
   /// PSN of the n-th packet behind the hello.
@@ -75,7 +75,7 @@ struct Ring {
   }
 
   Frames send(std::uint16_t rank, const Built& frame) {
-    return bench.send(frame, job.port_of(rank));
+    return fixture.send(frame, job.port_of(rank));
   }
 
   /// Three packets, unless told otherwise.
@@ -86,7 +86,7 @@ struct Ring {
   /// The message; its results have left.
   Exchange complete(std::uint32_t id) {
     Exchange made = message(id);
-    expect_completes(random, bench, job, made);
+    expect_completes(random, fixture, job, made);
     return made;
   }
 
@@ -94,15 +94,15 @@ struct Ring {
     return result_sent(job, rank, made.packets[rank][k], made.reduced[k]);
   }
 
-  Frames wait(std::uint64_t ns) { return bench.wait(ns); }
+  Frames wait(std::uint64_t ns) { return fixture.wait(ns); }
 
   const recovery::FlowCounters& counters(std::uint16_t rank) {
-    return bench.inside().worker().incarnations().flow_of({0, rank}).counters;
+    return fixture.inside().worker().incarnations().flow_of({0, rank}).counters;
   }
 
   std::mt19937 random{70};
   RingJob job;
-  Bench bench{{&job}};
+  SwitchFixture fixture{{&job}};
 };
 
 // ---- R2: ask the one who lost. ----
@@ -117,9 +117,9 @@ TEST(Recovery, AGapIsAskedForOnceThenByRnrNaksMoreAndMoreRarely) {
   const Frames rnr{ring.said(0, kRnr, ring.psn(0, 1), 1)};
   EXPECT_EQ(ring.send(0, made.packets[0][2]), rnr) << "it went back in vain";
   for (const std::uint64_t pause : {15, 30, 60, 100, 100}) {
-    ring.bench.now = frame::Instant{ring.bench.now.ns + pause * kMs - 1};
+    ring.fixture.now = frame::Instant{ring.fixture.now.ns + pause * kMs - 1};
     EXPECT_TRUE(ring.send(0, made.packets[0][2]).empty()) << pause;
-    ring.bench.now = frame::Instant{ring.bench.now.ns + 1};
+    ring.fixture.now = frame::Instant{ring.fixture.now.ns + 1};
     EXPECT_EQ(ring.send(0, made.packets[0][2]), rnr) << pause;
   }
   EXPECT_EQ(ring.counters(0).naks, 1u);
@@ -144,7 +144,7 @@ TEST(Recovery, ALostFirstIsAskedFor) {
   EXPECT_EQ(ring.send(0, made.packets[0][1]), (Frames{ring.from_hello(0, kAck, ring.psn(0, 0) - 1),
                                                       ring.from_hello(0, kNak, ring.psn(0, 0))}))
       << "not even the hello's result is acknowledged";
-  EXPECT_EQ(ring.bench.dropped(DropReason::unknown_message), 1u);
+  EXPECT_EQ(ring.fixture.dropped(DropReason::unknown_message), 1u);
 }
 
 // ---- R3: mend from the cache. ----
@@ -157,7 +157,7 @@ TEST(Recovery, AReceiversNakIsAnsweredFromTheCache) {
             (Frames{ring.said(0, kAck, ring.psn(0, 1), 1), ring.result(0, made, 1),
                     ring.result(0, made, 2)}))
       << "packet 0 is acknowledged, the rest goes out again";
-  EXPECT_EQ(ring.bench.dropped(DropReason::nak_mended), 1u);
+  EXPECT_EQ(ring.fixture.dropped(DropReason::nak_mended), 1u);
   EXPECT_EQ(ring.counters(0).resent, 2u);
 }
 
@@ -175,7 +175,7 @@ TEST(Recovery, ANakForWhatHasNotLeftPasses) {
   ring.complete(1);
   EXPECT_EQ(ring.answer(0, kNak, ring.psn(0, 4), 2),
             (Frames{ring.passed(0, kNak, ring.psn(0, 4), 2)}));
-  EXPECT_EQ(ring.bench.accounting().frames.all_dropped(), 0u);
+  EXPECT_EQ(ring.fixture.accounting().frames.all_dropped(), 0u);
 }
 
 /// Soft-RoCE answers each packet behind one that it had no buffer for by a NAK. To mend that would
@@ -187,7 +187,7 @@ TEST(Recovery, ANakAfterTheReceiversRnrNakIsNotMended) {
   EXPECT_EQ(ring.answer(0, kRnr, ring.psn(0, 1), 1),
             (Frames{ring.passed(0, kRnr, ring.psn(0, 1), 1)}));
   EXPECT_TRUE(ring.answer(0, kNak, ring.psn(0, 1), 1).empty());
-  EXPECT_EQ(ring.bench.dropped(DropReason::nak_mended), 1u);
+  EXPECT_EQ(ring.fixture.dropped(DropReason::nak_mended), 1u);
   EXPECT_EQ(ring.send(0, made.packets[0][0]),
             (Frames{ring.result(0, made, 0), ring.result(0, made, 1), ring.result(0, made, 2)}))
       << "its sender has come again";
@@ -198,7 +198,7 @@ TEST(Recovery, ADamagedAnswerIsNotBelieved) {
   ring.complete(1);
   Built nak = build(ring.job.answer_to(0, kNak, ring.psn(0, 1), 1));
   nak.bytes[nak.icrc] ^= 1;
-  EXPECT_EQ(ring.bench.send(nak, 1), (Frames{{nak.bytes, 1, Departure::forwarded}}));
+  EXPECT_EQ(ring.fixture.send(nak, 1), (Frames{{nak.bytes, 1, Departure::forwarded}}));
   EXPECT_EQ(ring.counters(0).mended, 0u);
 }
 
@@ -214,7 +214,7 @@ TEST(Recovery, APassOfAcknowledgedRepeatsGetsOneAck) {
     EXPECT_TRUE(ring.send(0, made.packets[0][1]).empty());
     EXPECT_TRUE(ring.send(0, made.packets[0][2]).empty());
   }
-  EXPECT_EQ(ring.bench.dropped(DropReason::repeat_swallowed), 9u);
+  EXPECT_EQ(ring.fixture.dropped(DropReason::repeat_swallowed), 9u);
 }
 
 TEST(Recovery, APassOfUnacknowledgedRepeatsGetsOneResend) {
@@ -225,7 +225,7 @@ TEST(Recovery, APassOfUnacknowledgedRepeatsGetsOneResend) {
   EXPECT_EQ(ring.send(1, made.packets[1][1]), all) << "from the first unacknowledged";
   EXPECT_TRUE(ring.send(1, made.packets[1][2]).empty());
   EXPECT_TRUE(ring.send(1, made.packets[1][1]).empty()) << "too soon";
-  ring.bench.now = frame::Instant{ring.bench.now.ns + kFirst};
+  ring.fixture.now = frame::Instant{ring.fixture.now.ns + kFirst};
   EXPECT_EQ(ring.send(1, made.packets[1][1]), all) << "another pass";
 }
 
@@ -241,7 +241,7 @@ TEST(Recovery, OfARepeatsHeaderOnlyTheSessionCounts) {
   test::put32(repeat.bytes, repeat.payload + test::kInaSessionAt, 77);
   seal(repeat);
   EXPECT_TRUE(ring.send(0, repeat).empty());
-  EXPECT_EQ(ring.bench.dropped(DropReason::wrong_session), 1u);
+  EXPECT_EQ(ring.fixture.dropped(DropReason::wrong_session), 1u);
 }
 
 // ---- Damage that no ICRC shows. ----
@@ -255,7 +255,7 @@ TEST(Recovery, ARepeatSaysAnewWhereItsSenderIs) {
   Built ack = build(ring.job.answer_to(0, kAck, ring.psn(0, 3), 4));
   ack.bytes[kInDestinationMac] ^= 0x10;
   const std::uint16_t port = ring.job.port_of(ring.job.successor_of(0));
-  EXPECT_EQ(ring.bench.send(ack, port),
+  EXPECT_EQ(ring.fixture.send(ack, port),
             (Frames{{ack.bytes, l2::PortSet{1} << ring.job.port_of(0), Departure::forwarded}}))
       << "a valid ICRC: it is taken, and goes where nobody is";
   EXPECT_EQ(ring.send(0, made.packets[0][2]), (Frames{ring.said(0, kAck, ring.psn(0, 3), 4)}));
@@ -263,15 +263,15 @@ TEST(Recovery, ARepeatSaysAnewWhereItsSenderIs) {
 
 TEST(Recovery, ARepeatSaysAnewWhereItsReceiverIs) {
   RingJob job(telling());
-  Bench bench({&job});
-  bench.announce(job);
+  SwitchFixture fixture({&job});
+  fixture.announce(job);
   Built hello = job.hello(0);
   hello.bytes[kInDestinationMac] ^= 0x10;
-  EXPECT_TRUE(bench.send(hello, job.port_of(0)).empty());
-  const Frames results = bench.send(job.hello(1), job.port_of(1));
+  EXPECT_TRUE(fixture.send(hello, job.port_of(0)).empty());
+  const Frames results = fixture.send(job.hello(1), job.port_of(1));
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0], result_sent(job, 0, hello, {})) << "it goes where nobody is";
-  EXPECT_EQ(bench.send(job.hello(0), job.port_of(0)),
+  EXPECT_EQ(fixture.send(job.hello(0), job.port_of(0)),
             (Frames{asking_result_sent(job, 0, job.hello(0), {})}));
 }
 
@@ -310,7 +310,7 @@ TEST(Recovery, BeyondPatienceTheSwitchSpeaksForNobody) {
   Ring ring(telling({.patience_ms = 1000}));
   const Exchange made = ring.complete(1);
   ring.acknowledge_all(4);
-  ring.bench.now = frame::Instant{ring.bench.now.ns + 1001 * kMs};
+  ring.fixture.now = frame::Instant{ring.fixture.now.ns + 1001 * kMs};
   EXPECT_EQ(ring.answer(0, kNak, ring.psn(0, 3), 2),
             (Frames{ring.passed(0, kNak, ring.psn(0, 3), 2)}));
   EXPECT_EQ(ring.send(0, made.packets[0][0]), (Frames{ring.result(0, made, 2)}))
@@ -320,17 +320,17 @@ TEST(Recovery, BeyondPatienceTheSwitchSpeaksForNobody) {
 TEST(Recovery, WhoClaimsAnothersQueuePairSilencesTheSwitch) {
   RingJob one(telling({.ring = 1}));
   RingJob two(telling({.ring = 2, .session = kSession + 1, .first_qp = 0x200}));
-  Bench bench({&one, &two});
-  bench.start(one);
+  SwitchFixture fixture({&one, &two});
+  fixture.start(one);
   const auto nak = [&](std::uint16_t rank) {
     return build(one.answer_to(rank, kNak, one.first_psn_of(rank)));
   };
-  EXPECT_EQ(bench.send(nak(0), 1).size(), 1u);
-  EXPECT_EQ(bench.dropped(DropReason::nak_mended), 1u);
-  bench.send(two.hello(0), 0); // it waits, and its claim counts
-  EXPECT_EQ(bench.send(nak(0), 1), (Frames{{nak(0).bytes, 1, Departure::forwarded}}));
-  EXPECT_EQ(bench.send(nak(1), 0).size(), 1u);
-  EXPECT_EQ(bench.dropped(DropReason::nak_mended), 2u) << "the other host's is its own";
+  EXPECT_EQ(fixture.send(nak(0), 1).size(), 1u);
+  EXPECT_EQ(fixture.dropped(DropReason::nak_mended), 1u);
+  fixture.send(two.hello(0), 0); // it waits, and its claim counts
+  EXPECT_EQ(fixture.send(nak(0), 1), (Frames{{nak(0).bytes, 1, Departure::forwarded}}));
+  EXPECT_EQ(fixture.send(nak(1), 0).size(), 1u);
+  EXPECT_EQ(fixture.dropped(DropReason::nak_mended), 2u) << "the other host's is its own";
 }
 
 // ---- Keep-alive. ----
@@ -375,10 +375,10 @@ TEST(KeepAlive, CanBeTurnedOnAndOffWhileASenderWaits) {
   EXPECT_TRUE(told_while_waiting(ring, 5).empty());
   ring::RingSpec spec = ring.job.ring();
   spec.keep_alive = ring::KeepAlive::ack;
-  ring.bench.inside().change_rings(std::vector{spec}, ring.bench.now);
+  ring.fixture.inside().change_rings(std::vector{spec}, ring.fixture.now);
   EXPECT_FALSE(ring.wait(2 * kQuarter).empty());
   spec.keep_alive = ring::KeepAlive::off;
-  ring.bench.inside().change_rings(std::vector{spec}, ring.bench.now);
+  ring.fixture.inside().change_rings(std::vector{spec}, ring.fixture.now);
   Frames told = ring.wait(5 * kQuarter);
   std::erase_if(told, [](const Sent& sent) { return sent.ports != 1; });
   EXPECT_TRUE(told.empty());

@@ -3,7 +3,7 @@
 /// docs/protocol.md §9, R3: what the switch sends again is paced, leaves in parts and costs its
 /// ring's share. docs/security.md, "What a packet makes the switch send", has the figures.
 
-#include "switch_bench.hpp"
+#include "switch_fixture.hpp"
 
 #include <fmt/format.h>
 
@@ -36,18 +36,18 @@ JobSpec large(std::uint32_t ring = 1, std::uint16_t network = 0) {
 
 /// A ring whose two receivers have acknowledged the hellos alone; a message's results have left.
 struct Window {
-  explicit Window(Bench& bench, const JobSpec& spec) : job(spec), bench(bench) {}
+  explicit Window(SwitchFixture& fixture, const JobSpec& spec) : job(spec), fixture(fixture) {}
 
   void begin() {
-    bench.start(job);
+    fixture.start(job);
     for (std::uint16_t rank = 0; rank < 2; ++rank) {
       answer(rank, kAck, first(rank));
     }
     std::mt19937 random(5);
     made = random_exchange(random, job, 1, 256 * kPacketsOfMessage - 40);
     for (std::size_t k = 0; k < kPacketsOfMessage; ++k) {
-      bench.send(made.packets[0][k], job.port_of(0));
-      bench.send(made.packets[1][k], job.port_of(1));
+      fixture.send(made.packets[0][k], job.port_of(0));
+      fixture.send(made.packets[1][k], job.port_of(1));
     }
   }
 
@@ -63,14 +63,14 @@ struct Window {
   }
 
   std::vector<Sent> answer(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn) {
-    return bench.send(answer_from(rank, syndrome, psn), job.port_of(job.successor_of(rank)));
+    return fixture.send(answer_from(rank, syndrome, psn), job.port_of(job.successor_of(rank)));
   }
 
   /// The receiver has nothing of the message.
   std::vector<Sent> nak(std::uint16_t rank = 0) { return answer(rank, kNak, first(rank) + 1); }
 
   RingJob job;
-  Bench& bench;
+  SwitchFixture& fixture;
   Exchange made;
 };
 
@@ -88,8 +88,8 @@ struct OneRing {
   }
 
   RingJob ring{large()};
-  Bench bench{{&ring}};
-  Window window{bench, large()};
+  SwitchFixture fixture{{&ring}};
+  Window window{fixture, large()};
   Built behind_gap;
 };
 
@@ -98,13 +98,13 @@ struct OneRing {
 TEST(Resend, TheFirstNakIsAnsweredAtOnceAndTheRestFollows) {
   OneRing one;
   EXPECT_EQ(results_in(one.window.nak(), one.window.job), kAtOnce);
-  EXPECT_EQ(results_in(one.bench.wait(2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
+  EXPECT_EQ(results_in(one.fixture.wait(2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
 }
 
 TEST(Resend, WhatLeavesAgainIsWhatLeftBefore) {
   OneRing one;
   std::vector<Sent> sent = one.window.nak();
-  const std::vector<Sent> rest = one.bench.wait(2 * kUs);
+  const std::vector<Sent> rest = one.fixture.wait(2 * kUs);
   sent.insert(sent.end(), rest.begin(), rest.end());
   ASSERT_EQ(sent.size(), kPacketsOfMessage);
   for (std::size_t k = 0; k < kPacketsOfMessage; ++k) {
@@ -118,7 +118,7 @@ TEST(Resend, WhatTheReceiverHasByNowIsLeftOut) {
   OneRing one;
   one.window.nak();
   one.window.answer(0, kAck, one.window.first(0) + 290);
-  EXPECT_EQ(results_in(one.bench.wait(2 * kUs), one.window.job), kPacketsOfMessage - 290);
+  EXPECT_EQ(results_in(one.fixture.wait(2 * kUs), one.window.job), kPacketsOfMessage - 290);
 }
 
 /// How many of the first 32 are results to the receiver of rank 0.
@@ -132,21 +132,21 @@ TEST(Resend, ConnectionsTakeTurns) {
   OneRing one;
   one.window.nak(0);
   one.window.nak(1);
-  EXPECT_EQ(results_in_beginning(one.bench.wait(1 * kUs), one.window.job), 16U);
+  EXPECT_EQ(results_in_beginning(one.fixture.wait(1 * kUs), one.window.job), 16U);
 }
 
 TEST(Resend, EndsWithItsIncarnation) {
   OneRing one;
   one.window.nak();
-  one.bench.reset(0);
-  EXPECT_TRUE(one.bench.wait(kMs).empty());
+  one.fixture.reset(0);
+  EXPECT_TRUE(one.fixture.wait(kMs).empty());
 }
 
 TEST(Resend, EndsWithItsRing) {
   OneRing one;
   one.window.nak();
-  one.bench.withdraw(0);
-  EXPECT_TRUE(one.bench.wait(kMs).empty());
+  one.fixture.withdraw(0);
+  EXPECT_TRUE(one.fixture.wait(kMs).empty());
 }
 
 // ---- Pauses. ----
@@ -155,18 +155,18 @@ TEST(Resend, AskedAgainTooSoonIsAnsweredAfterARoundTrip) {
   OneRing one;
   one.window.acknowledge(1);
   one.window.nak();
-  one.bench.wait(2 * kUs); // the rest leaves after 1 us
+  one.fixture.wait(2 * kUs); // the rest leaves after 1 us
   for (unsigned times = 0; times < 100; ++times) {
     EXPECT_TRUE(one.window.nak().empty());
   }
-  EXPECT_TRUE(one.bench.wait(kFirstTimer - 2 * kUs).empty());
-  EXPECT_EQ(results_in(one.bench.wait(3 * kUs), one.window.job), kPacketsOfMessage) << "once";
+  EXPECT_TRUE(one.fixture.wait(kFirstTimer - 2 * kUs).empty());
+  EXPECT_EQ(results_in(one.fixture.wait(3 * kUs), one.window.job), kPacketsOfMessage) << "once";
 }
 
 TEST(Resend, AnAcknowledgementEndsThePause) {
   OneRing one;
   one.window.nak();
-  one.bench.wait(2 * kUs);
+  one.fixture.wait(2 * kUs);
   const std::vector<Sent> sent = one.window.answer(0, kNak, one.window.first(0) + 281);
   EXPECT_EQ(results_in(sent, one.window.job), kPacketsOfMessage - 280);
 }
@@ -175,7 +175,7 @@ TEST(Resend, AnAcknowledgementEndsThePause) {
 TEST(Resend, ASmallAdvanceDoesNotEndThePause) {
   OneRing one;
   one.window.nak();
-  one.bench.wait(2 * kUs);
+  one.fixture.wait(2 * kUs);
   for (std::uint32_t has = 1; has < 38; ++has) {
     EXPECT_LE(one.window.answer(0, kNak, one.window.first(0) + 1 + has).size(), 1U) << "the ACK";
   }
@@ -187,19 +187,19 @@ TEST(Resend, AfterASmallAdvanceTheAnswerComesAfterARoundTrip) {
   OneRing one;
   one.window.acknowledge(1);
   one.window.nak();
-  one.bench.wait(2 * kUs);
+  one.fixture.wait(2 * kUs);
   one.window.answer(0, kNak, one.window.first(0) + 2);
-  EXPECT_TRUE(one.bench.wait(kFirstTimer - 2 * kUs).empty());
-  EXPECT_EQ(results_in(one.bench.wait(5 * kUs), one.window.job), kPacketsOfMessage - 1);
+  EXPECT_TRUE(one.fixture.wait(kFirstTimer - 2 * kUs).empty());
+  EXPECT_EQ(results_in(one.fixture.wait(5 * kUs), one.window.job), kPacketsOfMessage - 1);
 }
 
 TEST(Resend, ASenderThatHasWaitedForABufferIsAnsweredAtOnce) {
   OneRing one;
   one.window.nak();
-  one.bench.wait(2 * kUs);
+  one.fixture.wait(2 * kUs);
   EXPECT_EQ(one.window.answer(0, kRnr, one.window.first(0) + 1).size(), 1U) << "it passes";
-  one.bench.wait(10 * kUs);
-  const auto sent = one.bench.send(one.window.made.packets[0][0], one.window.job.port_of(0));
+  one.fixture.wait(10 * kUs);
+  const auto sent = one.fixture.send(one.window.made.packets[0][0], one.window.job.port_of(0));
   EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
 }
 
@@ -208,10 +208,10 @@ TEST(Resend, EndsWhereTheReceiverHasNoBuffer) {
   one.window.acknowledge(1);
   one.window.nak();
   EXPECT_EQ(one.window.answer(0, kRnr, one.window.first(0) + 1).size(), 1U) << "it passes";
-  EXPECT_TRUE(one.bench.wait(19 * kUs).empty()) << "twice its 10 us";
-  auto sent = one.bench.send(one.window.made.packets[0][0], one.window.job.port_of(0));
+  EXPECT_TRUE(one.fixture.wait(19 * kUs).empty()) << "twice its 10 us";
+  auto sent = one.fixture.send(one.window.made.packets[0][0], one.window.job.port_of(0));
   EXPECT_EQ(results_in(sent, one.window.job), kAtOnce);
-  EXPECT_EQ(results_in(one.bench.wait(2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
+  EXPECT_EQ(results_in(one.fixture.wait(2 * kUs), one.window.job), kPacketsOfMessage - kAtOnce);
 }
 
 // ---- Shares. ----
@@ -225,12 +225,12 @@ struct Crowd {
 
   RingJob first{large(1)};
   RingJob second{large(2, 1)};
-  Bench bench{{&first, &second}, {}, nullptr, 64};
-  Window greedy{bench, large(1)};
-  Window other{bench, large(2, 1)};
+  SwitchFixture fixture{{&first, &second}, {}, nullptr, 64};
+  Window greedy{fixture, large(1)};
+  Window other{fixture, large(2, 1)};
 
   std::uint64_t resent() {
-    return bench.inside().worker().incarnations().flow_of({0, 0}).counters.resent;
+    return fixture.inside().worker().incarnations().flow_of({0, 0}).counters.resent;
   }
 };
 
@@ -239,58 +239,61 @@ TEST(Resend, RingsTakeTurns) {
   Crowd crowd;
   crowd.greedy.nak(0);
   crowd.other.nak(1);
-  EXPECT_EQ(results_in_beginning(crowd.bench.wait(1 * kUs), crowd.greedy.job), 16U);
+  EXPECT_EQ(results_in_beginning(crowd.fixture.wait(1 * kUs), crowd.greedy.job), 16U);
 }
 
 TEST(Resend, CostsTheRingsShareWhereOthersWait) {
   Crowd crowd;
   crowd.other.acknowledge(0);
-  crowd.bench.inside().queue().expect(Backlog::likely);
+  crowd.fixture.inside().queue().expect(Backlog::likely);
   for (unsigned i = 0; i < 30; ++i) { // short ones, which cost as much as a third of a result
-    crowd.bench.send(crowd.other.job.hello(0), crowd.other.job.port_of(0));
+    crowd.fixture.send(crowd.other.job.hello(0), crowd.other.job.port_of(0));
   }
   crowd.greedy.nak();
   for (unsigned served = 0; served < 28; ++served) {
-    crowd.bench.serve(1);
-    crowd.bench.now.ns += kUs;
-    crowd.bench.poll_timers();
+    crowd.fixture.serve(1);
+    crowd.fixture.now.ns += kUs;
+    crowd.fixture.poll_timers();
   }
   EXPECT_GE(crowd.resent(), 15U);
   EXPECT_LE(crowd.resent(), 40U);
-  crowd.bench.serve(10);
-  crowd.bench.wait(10 * kUs);
+  crowd.fixture.serve(10);
+  crowd.fixture.wait(10 * kUs);
   EXPECT_EQ(crowd.resent(), kPacketsOfMessage) << "the rest when nobody waits";
 }
 
 TEST(Resend, CostsATenantsPackets) {
   OneRing one;
   one.window.acknowledge(1);
-  one.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}}, one.bench.now);
+  one.fixture.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}}, one.fixture.now);
   for (unsigned i = 0; i < 190; ++i) { // of 200 that it has at first
-    one.bench.send(one.window.job.hello(1), one.window.job.port_of(1));
+    one.fixture.send(one.window.job.hello(1), one.window.job.port_of(1));
   }
   EXPECT_EQ(results_in(one.window.nak(), one.window.job), 9U) << "one was the NAK's";
-  EXPECT_EQ(results_in(one.bench.wait(100 * kUs), one.window.job), 10U);
+  EXPECT_EQ(results_in(one.fixture.wait(100 * kUs), one.window.job), 10U);
 }
 
 /// Two rings of one tenant, one of which sends more than the tenant may.
 TEST(Resend, GetsItsTurnOfATenantsPackets) {
   Crowd crowd;
-  const auto busy = [&] { crowd.bench.send(crowd.other.job.hello(0), crowd.other.job.port_of(0)); };
+  const auto busy = [&] {
+    crowd.fixture.send(crowd.other.job.hello(0), crowd.other.job.port_of(0));
+  };
   for (const std::uint16_t rank : {0, 1}) {
     crowd.other.acknowledge(rank);
   }
   crowd.greedy.acknowledge(1);
-  crowd.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0, 0}}, crowd.bench.now);
+  crowd.fixture.inside().queue().set_shares({.rates = {100'000}, .tenants = {0, 0}},
+                                            crowd.fixture.now);
   for (unsigned i = 0; i < 250; ++i) { // of 200 that it has at first
     busy();
   }
   crowd.greedy.nak();
   for (unsigned i = 0; i < 500; ++i) {
     busy();
-    crowd.bench.now.ns += 8 * kUs; // 125,000 a second
-    crowd.bench.serve(64);
-    crowd.bench.poll_timers();
+    crowd.fixture.now.ns += 8 * kUs; // 125,000 a second
+    crowd.fixture.serve(64);
+    crowd.fixture.poll_timers();
   }
   EXPECT_NEAR(static_cast<double>(crowd.resent()), 200, 10) << "half of 4 ms' packets";
 }
@@ -300,13 +303,13 @@ TEST(Resend, ATurnInVainCounts) {
   Crowd crowd;
   crowd.greedy.acknowledge(1);
   crowd.other.acknowledge(1);
-  crowd.bench.inside().queue().set_shares({.rates = {1}, .tenants = {0}}, crowd.bench.now);
+  crowd.fixture.inside().queue().set_shares({.rates = {1}, .tenants = {0}}, crowd.fixture.now);
   for (unsigned i = 0; i + 1 < FairQueue::kSmallestBurst; ++i) {
-    crowd.bench.send(crowd.greedy.job.hello(1), crowd.greedy.job.port_of(1));
+    crowd.fixture.send(crowd.greedy.job.hello(1), crowd.greedy.job.port_of(1));
   }
   EXPECT_EQ(results_in(crowd.greedy.nak(), crowd.greedy.job), 0U) << "the last packet was the NAK";
   crowd.other.nak();
-  const std::vector<Sent> sent = crowd.bench.wait(1 * kUs);
+  const std::vector<Sent> sent = crowd.fixture.wait(1 * kUs);
   EXPECT_EQ(results_in(sent, crowd.other.job), 28U * 8 + 3);
 }
 
@@ -315,19 +318,20 @@ constexpr std::uint64_t kPatience = 600 * kSecond; // unless configured
 /// The last of the 200 packets that the tenant has at first is the repeat.
 TEST(Resend, TheLastResultBeyondPatienceCostsATenantsPacketsToo) {
   Crowd crowd;
-  crowd.bench.now.ns += kPatience + kSecond;
-  crowd.bench.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}}, crowd.bench.now);
+  crowd.fixture.now.ns += kPatience + kSecond;
+  crowd.fixture.inside().queue().set_shares({.rates = {100'000}, .tenants = {0}},
+                                            crowd.fixture.now);
   const auto repeat = [&](std::uint16_t rank) {
-    return crowd.bench.send(crowd.greedy.job.hello(rank), crowd.greedy.job.port_of(rank));
+    return crowd.fixture.send(crowd.greedy.job.hello(rank), crowd.greedy.job.port_of(rank));
   };
   EXPECT_EQ(repeat(1).size(), 1U) << "the last result, which is a packet too";
   for (unsigned i = 2; i < 199; ++i) {
     EXPECT_TRUE(repeat(1).empty()) << "too soon";
   }
   EXPECT_TRUE(repeat(0).empty()) << "no packet is left for the result";
-  crowd.bench.now.ns += kMs;
+  crowd.fixture.now.ns += kMs;
   EXPECT_TRUE(repeat(0).empty()) << "behind the wish for a packet";
-  EXPECT_EQ(crowd.bench.serve(1).size(), 1U);
+  EXPECT_EQ(crowd.fixture.serve(1).size(), 1U);
 }
 
 // ---- What a packet makes the switch send. ----
@@ -353,23 +357,23 @@ std::string row_of(const Kind& kind) {
   OneRing one;
   std::size_t results = 0;
   std::size_t out = 0;
-  const std::uint64_t before = one.bench.received_bytes();
+  const std::uint64_t before = one.fixture.received_bytes();
   const auto count = [&](const std::vector<Sent>& sent) {
     results += results_in(sent, one.window.job);
     out += bytes_of(sent);
   };
   for (unsigned n = 0; n < times; ++n) {
     count(kind.send(one, n));
-    count(one.bench.wait(kSecond / times));
+    count(one.fixture.wait(kSecond / times));
   }
-  const auto in = static_cast<double>(one.bench.received_bytes() - before);
+  const auto in = static_cast<double>(one.fixture.received_bytes() - before);
   return fmt::format("| {} | {} | {:.2f} |", kind.about, results / kPacketsOfMessage,
                      static_cast<double>(out) / in);
 }
 
 std::vector<Kind> kinds() {
   const auto repeat = [](OneRing& one, std::size_t k) {
-    return one.bench.send(one.window.made.packets[0][k], one.window.job.port_of(0));
+    return one.fixture.send(one.window.made.packets[0][k], one.window.job.port_of(0));
   };
   return {
       {"NAK(a)", [](OneRing& one, unsigned) { return one.window.nak(); }},
@@ -387,14 +391,14 @@ std::vector<Kind> kinds() {
       {"two repeats from a on, in turn",
        [=](OneRing& one, unsigned n) { return repeat(one, 5 * (n % 2)); }},
       {"a repeat below a",
-       [](OneRing& one, unsigned) { return one.bench.send(one.window.job.hello(0), 0); }},
+       [](OneRing& one, unsigned) { return one.fixture.send(one.window.job.hello(0), 0); }},
       {"a repeat below a, beyond patience",
        [](OneRing& one, unsigned n) {
-         one.bench.now.ns += n == 0 ? kPatience + kSecond : 0;
-         return one.bench.send(one.window.job.hello(0), 0);
+         one.fixture.now.ns += n == 0 ? kPatience + kSecond : 0;
+         return one.fixture.send(one.window.job.hello(0), 0);
        }},
       {"a packet behind a gap",
-       [](OneRing& one, unsigned) { return one.bench.send(one.behind_gap, 0); }},
+       [](OneRing& one, unsigned) { return one.fixture.send(one.behind_gap, 0); }},
   };
 }
 

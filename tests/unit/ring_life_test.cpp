@@ -3,7 +3,7 @@
 /// What a switch knows of a ring's use, and what becomes of one that drains, on the whole switch.
 
 #include "stage/ring_life.hpp"
-#include "switch_bench.hpp"
+#include "switch_fixture.hpp"
 
 #include <utility>
 
@@ -21,17 +21,19 @@ JobSpec telling(JobSpec spec) {
 /// Three hosts that tell their queue pairs.
 struct Scene {
   RingLife life() {
-    return life_of(bench.inside().worker(), 0, bench.inside().rings().rings()[0].spec(), bench.now);
+    return life_of(fixture.inside().worker(), 0, fixture.inside().rings().rings()[0].spec(),
+                   fixture.now);
   }
 
   std::vector<Sent> send(std::uint16_t rank, const Built& frame) {
-    return bench.send(frame, job.port_of(rank));
+    return fixture.send(frame, job.port_of(rank));
   }
 
   /// The rank's receiver has so many packets, the hello included.
   void acknowledge(std::uint16_t rank, std::uint32_t packets) {
     const std::uint32_t psn = (job.first_psn_of(rank) + packets - 1) & 0xffffff;
-    bench.send(build(job.answer_to(rank, kAck, psn, packets)), job.port_of(job.successor_of(rank)));
+    fixture.send(build(job.answer_to(rank, kAck, psn, packets)),
+                 job.port_of(job.successor_of(rank)));
   }
 
   void acknowledge_all(std::uint32_t packets) {
@@ -42,21 +44,21 @@ struct Scene {
 
   std::mt19937 random{80};
   RingJob job{telling({.world = 3})};
-  Bench bench{{&job}};
+  SwitchFixture fixture{{&job}};
 };
 
 /// Sends a second after the last packet, and says whether the ring was heard.
 template <typename Send>
 bool is_heard(Scene& s, Send&& send) {
-  s.bench.now = frame::Instant{s.bench.now.ns + kS};
+  s.fixture.now = frame::Instant{s.fixture.now.ns + kS};
   send();
-  return s.life().heard_ns == s.bench.now.ns;
+  return s.life().heard_ns == s.fixture.now.ns;
 }
 
 TEST(RingLife, EveryPacketOfAMembersQueuePairIsHeard) {
   Scene s;
   EXPECT_EQ(s.life().heard_ns, 0u);
-  s.bench.announce(s.job);
+  s.fixture.announce(s.job);
   EXPECT_EQ(s.life().heard_ns, 0u) << "other frames of the hosts";
   EXPECT_TRUE(is_heard(s, [&] { s.send(0, s.job.hello(0)); })) << "a hello that waits";
   EXPECT_TRUE(is_heard(s, [&] { s.send(0, s.job.hello(0)); })) << "the same again";
@@ -77,17 +79,17 @@ TEST(RingLife, EveryPacketOfAMembersQueuePairIsHeard) {
 
 TEST(RingLife, WhatIsNotOfItsQueuePairsIsNotHeard) {
   Scene s;
-  s.bench.start(s.job);
+  s.fixture.start(s.job);
   const Exchange made = random_exchange(s.random, s.job, 1, 700);
   EXPECT_FALSE(is_heard(s, [&] { s.send(0, between(s.job, 0, 1, 0x04, 64)); })) << "plain traffic";
-  EXPECT_FALSE(is_heard(s, [&] { s.bench.send(made.packets[0][0], s.job.port_of(1)); }))
+  EXPECT_FALSE(is_heard(s, [&] { s.fixture.send(made.packets[0][0], s.job.port_of(1)); }))
       << "by another port";
   Built forged = made.packets[0][0];
   forged.bytes.back() ^= 1;
   EXPECT_FALSE(is_heard(s, [&] { s.send(0, forged); })) << "with a wrong ICRC";
   FrameSpec other_pair = s.job.answer_to(0, kAck, s.job.first_psn_of(0), 1);
   other_pair.qp = 0x999;
-  EXPECT_FALSE(is_heard(s, [&] { s.bench.send(build(other_pair), s.job.port_of(1)); }))
+  EXPECT_FALSE(is_heard(s, [&] { s.fixture.send(build(other_pair), s.job.port_of(1)); }))
       << "an acknowledgement for another queue pair";
   s.job.restart(0);
   EXPECT_FALSE(is_heard(s, [&] { s.send(0, s.job.hello(0)); })) << "a hello of an older epoch";
@@ -95,12 +97,12 @@ TEST(RingLife, WhatIsNotOfItsQueuePairsIsNotHeard) {
 
 TEST(RingLife, IsRememberedWhenTheJobIsOver) {
   Scene s;
-  s.bench.start(s.job);
-  s.bench.wait(kS);
+  s.fixture.start(s.job);
+  s.fixture.wait(kS);
   s.send(0, random_exchange(s.random, s.job, 1, 4).packets[0][0]);
-  const std::uint64_t heard = s.bench.now.ns;
-  s.bench.wait(kS);
-  s.bench.reset(0);
+  const std::uint64_t heard = s.fixture.now.ns;
+  s.fixture.wait(kS);
+  s.fixture.reset(0);
   EXPECT_EQ(s.life().heard_ns, heard);
   EXPECT_FALSE(s.life().has_incarnation);
 }
@@ -110,7 +112,7 @@ TEST(RingLife, IsBusyWhileASlotFillsOrAResultIsNotAcknowledged) {
   EXPECT_FALSE(s.life().is_busy());
   s.send(0, s.job.hello(0));
   EXPECT_FALSE(s.life().is_busy()) << "nothing is under way yet";
-  s.bench.announce(s.job);
+  s.fixture.announce(s.job);
   s.send(1, s.job.hello(1));
   s.send(2, s.job.hello(2));
   EXPECT_TRUE(s.life().is_busy()) << "the hellos' results";
@@ -134,28 +136,28 @@ TEST(RingLife, IsBusyWhileASlotFillsOrAResultIsNotAcknowledged) {
 
 TEST(RingLife, ADeadReceiverOwesNothing) {
   Scene s;
-  s.bench.start(s.job);
-  s.bench.wait(kS / 2);
+  s.fixture.start(s.job);
+  s.fixture.wait(kS / 2);
   EXPECT_TRUE(s.life().is_busy()) << "it may still answer";
-  s.bench.wait(kS);
+  s.fixture.wait(kS);
   EXPECT_FALSE(s.life().is_busy());
 }
 
 TEST(RingLife, WithoutQueuePairsNoAcknowledgementIsExpected) {
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
-  EXPECT_FALSE(life_of(bench.inside().worker(), 0, job.ring(), bench.now).is_busy());
+  SwitchFixture fixture({&job});
+  fixture.start(job);
+  EXPECT_FALSE(life_of(fixture.inside().worker(), 0, job.ring(), fixture.now).is_busy());
 }
 
 TEST(RingLife, IsNotBusyWhenPatienceIsOver) {
   Scene s;
-  s.bench.start(s.job);
+  s.fixture.start(s.job);
   s.acknowledge_all(1);
   s.send(0, random_exchange(s.random, s.job, 1, 4).packets[0][0]);
-  s.bench.wait(600 * kS);
+  s.fixture.wait(600 * kS);
   EXPECT_TRUE(s.life().is_busy());
-  s.bench.wait(1);
+  s.fixture.wait(1);
   EXPECT_FALSE(s.life().is_busy());
   EXPECT_EQ(s.life().filling, 1u);
 }
@@ -164,10 +166,10 @@ TEST(RingLife, IsNotBusyWhenPatienceIsOver) {
 
 TEST(Drain, TheRunningIncarnationGoesOn) {
   Scene s;
-  s.bench.start(s.job);
+  s.fixture.start(s.job);
   const Exchange made = random_exchange(s.random, s.job, 1, 700);
   s.send(0, made.packets[0][0]);
-  s.bench.drain(0);
+  s.fixture.drain(0);
   s.send(1, made.packets[1][0]);
   EXPECT_EQ(s.send(2, made.packets[2][0]).size(), 3u);
   EXPECT_FALSE(s.send(1, s.job.hello(1)).empty()) << "its own hello is answered from the cache";
@@ -177,22 +179,22 @@ TEST(Drain, TheRunningIncarnationGoesOn) {
     EXPECT_EQ(s.send(2, made.packets[2][k]).front(),
               result_sent(s.job, 0, made.packets[0][k], made.reduced[k]));
   }
-  expect_completes(s.random, s.bench, s.job, random_exchange(s.random, s.job, 2, 300));
-  EXPECT_EQ(s.bench.dropped(DropReason::ring_draining), 0u);
+  expect_completes(s.random, s.fixture, s.job, random_exchange(s.random, s.job, 2, 300));
+  EXPECT_EQ(s.fixture.dropped(DropReason::ring_draining), 0u);
 }
 
 TEST(Drain, NoNewIncarnationBegins) {
   Scene s;
-  s.bench.start(s.job);
-  s.bench.drain(0);
+  s.fixture.start(s.job);
+  s.fixture.drain(0);
   const std::uint64_t heard = s.life().heard_ns;
-  s.bench.now = frame::Instant{s.bench.now.ns + kS};
+  s.fixture.now = frame::Instant{s.fixture.now.ns + kS};
   s.job.restart(2);
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(s.send(rank, s.job.hello(rank)).empty());
   }
-  EXPECT_EQ(s.bench.dropped(DropReason::ring_draining), 3u);
-  EXPECT_EQ(s.bench.ring().hellos, 1u);
+  EXPECT_EQ(s.fixture.dropped(DropReason::ring_draining), 3u);
+  EXPECT_EQ(s.fixture.ring().hellos, 1u);
   EXPECT_EQ(s.life().heard_ns, heard) << "who is refused does not keep the ring";
 }
 
@@ -201,35 +203,35 @@ TEST(Drain, HellosThatWaitAreGivenUp) {
   s.send(0, s.job.hello(0));
   s.send(1, s.job.hello(1));
   EXPECT_EQ(s.life().held, 2u);
-  s.bench.drain(0);
-  EXPECT_EQ(s.bench.dropped(DropReason::ring_draining), 2u);
+  s.fixture.drain(0);
+  EXPECT_EQ(s.fixture.dropped(DropReason::ring_draining), 2u);
   EXPECT_EQ(s.life().held, 0u);
   EXPECT_TRUE(s.send(2, s.job.hello(2)).empty());
   EXPECT_TRUE(s.send(0, s.job.hello(0)).empty()) << "a repeat";
-  EXPECT_EQ(s.bench.dropped(DropReason::ring_draining), 4u);
+  EXPECT_EQ(s.fixture.dropped(DropReason::ring_draining), 4u);
 }
 
 TEST(Drain, ASecondTimeChangesNothing) {
   Scene s;
   EXPECT_EQ(s.life().draining_since_ns, std::nullopt);
-  s.bench.drain(0);
-  const std::uint64_t since = s.bench.now.ns;
-  s.bench.wait(kS);
-  s.bench.drain(0);
+  s.fixture.drain(0);
+  const std::uint64_t since = s.fixture.now.ns;
+  s.fixture.wait(kS);
+  s.fixture.drain(0);
   EXPECT_EQ(s.life().draining_since_ns, since);
-  s.bench.reset(0);
+  s.fixture.reset(0);
   EXPECT_EQ(s.life().draining_since_ns, since) << "a reset does not end it";
 }
 
 TEST(Drain, EndsWithTheRing) {
   Scene s;
-  s.bench.start(s.job);
-  s.bench.drain(0);
-  s.bench.withdraw(0);
-  EXPECT_EQ(s.bench.inside().add_ring(s.job.ring()), 0);
+  s.fixture.start(s.job);
+  s.fixture.drain(0);
+  s.fixture.withdraw(0);
+  EXPECT_EQ(s.fixture.inside().add_ring(s.job.ring()), 0);
   s.job.restart(2);
-  s.bench.start(s.job);
-  expect_completes(s.random, s.bench, s.job, random_exchange(s.random, s.job, 1, 700));
+  s.fixture.start(s.job);
+  expect_completes(s.random, s.fixture, s.job, random_exchange(s.random, s.job, 1, 700));
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "switch_bench.hpp"
+#include "switch_fixture.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -34,11 +34,11 @@ TEST(Switch, AnswersHellosWithItsSession) {
   for (const Network network : kNetworks) {
     for (const Verb verb : {Verb::send, Verb::send_immediate, Verb::write, Verb::write_immediate}) {
       RingJob job({.world = 3, .network = network, .verb = verb});
-      Bench bench({&job});
-      bench.announce(job);
-      EXPECT_TRUE(bench.send(job.hello(2), 2).empty());
-      EXPECT_TRUE(bench.send(job.hello(0), 0).empty());
-      const auto sent = bench.send(job.hello(1), 1);
+      SwitchFixture fixture({&job});
+      fixture.announce(job);
+      EXPECT_TRUE(fixture.send(job.hello(2), 2).empty());
+      EXPECT_TRUE(fixture.send(job.hello(0), 0).empty());
+      const auto sent = fixture.send(job.hello(1), 1);
       ASSERT_EQ(sent.size(), 3u);
       for (std::uint16_t rank = 0; rank < 3; ++rank) {
         EXPECT_EQ(sent[rank], result_sent(job, rank, job.hello(rank), {}));
@@ -47,7 +47,7 @@ TEST(Switch, AnswersHellosWithItsSession) {
         EXPECT_EQ(test::get32(sent[rank].bytes, ina + test::kInaMessageAt), test::kNonce);
         EXPECT_EQ(sent[rank].bytes[ina + test::kInaFlagsAt], 1);
       }
-      EXPECT_EQ(bench.ring().hellos, 1u);
+      EXPECT_EQ(fixture.ring().hellos, 1u);
     }
   }
 }
@@ -67,13 +67,13 @@ TEST(Switch, ResultsAreTheHeadersOfEachAndTheSumOfAll) {
           SCOPED_TRACE(std::string(test::name_of(network)) + ", " + std::to_string(stack.size()) +
                        " tags, verb " + std::to_string(static_cast<int>(verb)) + ", world " +
                        std::to_string(world));
-          Bench bench({&job});
-          bench.start(job);
+          SwitchFixture fixture({&job});
+          fixture.start(job);
           std::uint32_t id = 0;
           for (const std::size_t bytes : {0, 4, 216, 220, 472, 700, 984}) {
-            expect_completes(random, bench, job, random_exchange(random, job, ++id, bytes));
+            expect_completes(random, fixture, job, random_exchange(random, job, ++id, bytes));
           }
-          EXPECT_EQ(bench.accounting().frames.all_dropped(), 0u);
+          EXPECT_EQ(fixture.accounting().frames.all_dropped(), 0u);
         }
       }
     }
@@ -84,28 +84,28 @@ TEST(Switch, ASendersUdpChecksumDoesNotOutliveItsData) {
   std::mt19937 random(47);
   for (const Network network : {Network::ipv4, Network::ipv6}) {
     RingJob job({.world = 2, .network = network, .udp_checksum = 0x1234});
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     const Exchange message = random_exchange(random, job, 1, 700); // FIRST, MIDDLE, LAST
-    expect_completes(random, bench, job, message);
+    expect_completes(random, fixture, job, message);
     const Built& packet = message.packets[0][1];
-    const auto repeated = bench.send(packet, 0); // answered from the cache
+    const auto repeated = fixture.send(packet, 0); // answered from the cache
     ASSERT_EQ(repeated.size(), 1u);
     EXPECT_EQ(test::get16(repeated[0].bytes, packet.udp + 6), 0u); // RFC 768: none
     const Built plain = between(job, 0, 1, 0x0a, 16);
     EXPECT_EQ(test::get16(plain.bytes, plain.udp + 6), 0x1234u);
     const Sent forwarded{plain.bytes, port_behind(job, 0), Departure::forwarded};
-    EXPECT_EQ(bench.send(plain, 0), std::vector<Sent>{forwarded}) << "what is forwarded keeps it";
+    EXPECT_EQ(fixture.send(plain, 0), std::vector<Sent>{forwarded}) << "what is forwarded keeps it";
   }
 }
 
 /// The switch gets the frames of a job, each with so many bytes behind its ICRC, and must do what
 /// another one does that gets the same frames without them.
 void expect_cuts_trailers(std::mt19937& random, RingJob& job, std::size_t trailer_bytes) {
-  Bench bare({&job});
-  Bench bench({&job});
+  SwitchFixture bare({&job});
+  SwitchFixture fixture({&job});
   bare.announce(job);
-  bench.announce(job);
+  fixture.announce(job);
   std::size_t results = 0;
   const auto send = [&](const Built& frame, std::uint16_t rank) {
     Bytes with_trailer = frame.bytes;
@@ -113,7 +113,7 @@ void expect_cuts_trailers(std::mt19937& random, RingJob& job, std::size_t traile
       with_trailer.push_back(static_cast<std::uint8_t>(random()));
     }
     const std::vector<Sent> expected = bare.send(frame, job.port_of(rank));
-    ASSERT_EQ(bench.send(with_trailer, job.port_of(rank)), expected);
+    ASSERT_EQ(fixture.send(with_trailer, job.port_of(rank)), expected);
     results += expected.size();
   };
   for (std::uint16_t rank = 0; rank < job.spec().world; ++rank) {
@@ -129,7 +129,7 @@ void expect_cuts_trailers(std::mt19937& random, RingJob& job, std::size_t traile
     send(message.packets[0][1], 0); // a repeat
   }
   EXPECT_GT(results, 3u * 3u * job.spec().world) << "else nothing was compared";
-  EXPECT_EQ(bench.accounting().frames.all_dropped(), bare.accounting().frames.all_dropped());
+  EXPECT_EQ(fixture.accounting().frames.all_dropped(), bare.accounting().frames.all_dropped());
 }
 
 TEST(Switch, WhatLiesBehindAnIcrcIsNoPartOfAResult) {
@@ -150,13 +150,13 @@ TEST(Switch, WhatLiesBehindAnIcrcIsNoPartOfAResult) {
 TEST(Switch, AForwardedFrameKeepsItsTrailer) {
   for (const Network network : kNetworks) {
     RingJob job({.world = 2, .network = network});
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     for (const std::size_t trailer_bytes : {1, 4, 60}) {
       Built plain = between(job, 0, 1, 0x0a, 16);
       plain.bytes.resize(plain.bytes.size() + trailer_bytes, 0x5a);
       const Sent forwarded{plain.bytes, port_behind(job, 0), Departure::forwarded};
-      EXPECT_EQ(bench.send(plain, 0), std::vector<Sent>{forwarded});
+      EXPECT_EQ(fixture.send(plain, 0), std::vector<Sent>{forwarded});
     }
   }
 }
@@ -171,11 +171,11 @@ TEST(Switch, TypesAndOperations) {
                      .max_message_bytes = 4096,
                      .type = type,
                      .operation = operation});
-        Bench bench({&job});
-        bench.start(job);
+        SwitchFixture fixture({&job});
+        fixture.start(job);
         for (std::uint32_t id = 1; id < 12; ++id) { // slots are reclaimed on the way
           const std::size_t bytes = random() % 1000 * element_size(type);
-          expect_completes(random, bench, job, random_exchange(random, job, id, bytes));
+          expect_completes(random, fixture, job, random_exchange(random, job, id, bytes));
         }
       }
     }
@@ -188,8 +188,8 @@ TEST(Switch, OddPayloadsKeepTheirPad) {
   for (const Network network : kNetworks) {
     for (const Verb verb : {Verb::send, Verb::write_immediate}) {
       RingJob job({.world = 3, .network = network, .verb = verb, .type = DataType::u8});
-      Bench bench({&job});
-      bench.start(job);
+      SwitchFixture fixture({&job});
+      fixture.start(job);
       std::uint32_t id = 0;
       for (const std::size_t bytes : {1, 2, 3, 5, 215, 216, 217, 218, 219, 471, 474, 983}) {
         Exchange made = random_exchange(random, job, ++id, bytes);
@@ -200,7 +200,7 @@ TEST(Switch, OddPayloadsKeepTheirPad) {
           }
           seal(last);
         }
-        expect_completes(random, bench, job, made);
+        expect_completes(random, fixture, job, made);
       }
     }
   }
@@ -212,21 +212,21 @@ TEST(Switch, RingsOfManyMembers) {
     RingJob job({.world = world,
                  .network = world == 256 ? Network::ipv6 : Network::ipv4,
                  .type = DataType::f32});
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     for (std::uint32_t id = 1; id < 6; ++id) {
-      expect_completes(random, bench, job, random_exchange(random, job, id, 400));
+      expect_completes(random, fixture, job, random_exchange(random, job, id, 400));
     }
-    EXPECT_EQ(bench.ring().results, world * (1u + 5u * 2u));
-    EXPECT_EQ(bench.ring().reduced_bytes, world * 5u * 400u);
+    EXPECT_EQ(fixture.ring().results, world * (1u + 5u * 2u));
+    EXPECT_EQ(fixture.ring().reduced_bytes, world * 5u * 400u);
   }
 }
 
 /// An IPv4 address is also a GID: a ring may have members that speak RoCE v1 and v2.
 TEST(Switch, EachRankKeepsItsOwnEncapsulation) {
   RingJob job({.world = 2});
-  Bench bench({&job});
-  bench.announce(job);
+  SwitchFixture fixture({&job});
+  fixture.announce(job);
   const auto as_v1 = [&](const Built& frame) {
     FrameSpec spec = job.frame_of(1);
     spec.network = Network::v1;
@@ -237,13 +237,13 @@ TEST(Switch, EachRankKeepsItsOwnEncapsulation) {
     return build(spec);
   };
   const Built v1_hello = as_v1(job.hello(1));
-  EXPECT_TRUE(bench.send(v1_hello, 1).empty());
-  EXPECT_EQ(bench.send(job.hello(0), 0), (std::vector<Sent>{result_sent(job, 0, job.hello(0), {}),
-                                                            result_sent(job, 1, v1_hello, {})}));
+  EXPECT_TRUE(fixture.send(v1_hello, 1).empty());
+  EXPECT_EQ(fixture.send(job.hello(0), 0), (std::vector<Sent>{result_sent(job, 0, job.hello(0), {}),
+                                                              result_sent(job, 1, v1_hello, {})}));
   const Exchange made = exchange(job, 1, {Bytes(100, 1), Bytes(100, 2)});
   const Built v1_data = as_v1(made.packets[1][0]);
-  EXPECT_TRUE(bench.send(v1_data, 1).empty());
-  EXPECT_EQ(bench.send(made.packets[0][0], 0),
+  EXPECT_TRUE(fixture.send(v1_data, 1).empty());
+  EXPECT_EQ(fixture.send(made.packets[0][0], 0),
             (std::vector<Sent>{result_sent(job, 0, made.packets[0][0], Bytes(100, 3)),
                                result_sent(job, 1, v1_data, Bytes(100, 3))}));
 }
@@ -270,8 +270,8 @@ Exchange broadcast(RingJob& job, std::uint32_t id, std::uint16_t root,
 TEST(Switch, ABroadcastGivesEveryoneTheRootsBytes) {
   std::mt19937 random(55);
   RingJob job({.world = 3, .type = DataType::f16});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   for (std::uint32_t id = 1; id <= 9; ++id) {
     std::vector<Bytes> inputs;
     for (std::uint16_t rank = 0; rank < 3; ++rank) {
@@ -282,19 +282,19 @@ TEST(Switch, ABroadcastGivesEveryoneTheRootsBytes) {
       inputs[(id - 1) % 3][at] |= 1;
     }
     const Exchange made = broadcast(job, id, static_cast<std::uint16_t>((id - 1) % 3), inputs);
-    expect_completes(random, bench, job, made);
-    EXPECT_EQ(bench.send(made.packets[1][2], 1),
+    expect_completes(random, fixture, job, made);
+    EXPECT_EQ(fixture.send(made.packets[1][2], 1),
               (std::vector<Sent>{result_sent(job, 1, made.packets[1][2], made.reduced[2])}))
         << "a repeat gets the cached result";
   }
-  EXPECT_EQ(bench.accounting().frames.all_dropped(), 0u);
+  EXPECT_EQ(fixture.accounting().frames.all_dropped(), 0u);
 }
 
 TEST(Switch, ABarrierEndsWhenEveryoneIsThere) {
   std::mt19937 random(56);
   RingJob job({.world = 4});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   for (std::uint32_t id = 1; id <= 9; ++id) {
     Exchange made;
     for (std::uint16_t rank = 0; rank < 4; ++rank) {
@@ -303,9 +303,9 @@ TEST(Switch, ABarrierEndsWhenEveryoneIsThere) {
       made.packets.push_back(job.message(rank, ina, {}));
     }
     made.reduced.resize(1);
-    expect_completes(random, bench, job, made);
+    expect_completes(random, fixture, job, made);
   }
-  EXPECT_EQ(bench.accounting().frames.all_dropped(), 0u);
+  EXPECT_EQ(fixture.accounting().frames.all_dropped(), 0u);
 }
 
 // ---- Repeats and losses. ----
@@ -314,20 +314,20 @@ TEST(Switch, ABarrierEndsWhenEveryoneIsThere) {
 TEST(Switch, ARepeatOfACompletePacketGetsTheCachedResult) {
   std::mt19937 random(45);
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   const Exchange made = random_exchange(random, job, 1, 700);
-  expect_completes(random, bench, job, made);
+  expect_completes(random, fixture, job, made);
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
     const auto repeats = job.message(rank, 1, Bytes(700, 0x99));
     for (std::size_t k = 0; k < repeats.size(); ++k) {
-      ASSERT_EQ(bench.send(repeats[k], job.port_of(rank)),
+      ASSERT_EQ(fixture.send(repeats[k], job.port_of(rank)),
                 (std::vector<Sent>{result_sent(job, rank, made.packets[rank][k], made.reduced[k])}))
           << rank << " " << k;
     }
   }
-  EXPECT_EQ(bench.ring().cached_results, 9u);
-  EXPECT_EQ(bench.send(job.hello(1), 1),
+  EXPECT_EQ(fixture.ring().cached_results, 9u);
+  EXPECT_EQ(fixture.send(job.hello(1), 1),
             (std::vector<Sent>{result_sent(job, 1, job.hello(1), {})}));
 }
 
@@ -394,14 +394,14 @@ TEST(Switch, EveryOrderOfLossAndRepetition) {
   const Exchange made = exchange(job, 1, {Bytes(300, 5), Bytes(300, 6)});
   constexpr unsigned steps = 6;
   for (unsigned sequence = 0; sequence < 1u << (2 * steps); ++sequence) {
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     Expectation expectation(job, made);
     for (unsigned step = 0; step < steps; ++step) {
       const unsigned choice = sequence >> (2 * step) & 3;
       const auto rank = static_cast<std::uint16_t>(choice & 1);
       const std::size_t k = choice >> 1;
-      ASSERT_EQ(bench.send(made.packets[rank][k], rank), expectation.step(rank, k))
+      ASSERT_EQ(fixture.send(made.packets[rank][k], rank), expectation.step(rank, k))
           << "sequence " << sequence << " step " << step;
     }
   }
@@ -411,14 +411,14 @@ TEST(Switch, RandomLossAndRepetitionInLargerRings) {
   std::mt19937 random(46);
   for (int round = 0; round < 300; ++round) {
     RingJob job({.world = static_cast<std::uint16_t>(2 + random() % 3)});
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     const Exchange made = random_exchange(random, job, 1, 4 * (1 + random() % 240));
     Expectation expectation(job, made);
     for (int step = 0; step < 40; ++step) {
       const auto rank = static_cast<std::uint16_t>(random() % job.spec().world);
       const std::size_t k = random() % made.reduced.size();
-      ASSERT_EQ(bench.send(made.packets[rank][k], job.port_of(rank)), expectation.step(rank, k));
+      ASSERT_EQ(fixture.send(made.packets[rank][k], job.port_of(rank)), expectation.step(rank, k));
     }
   }
 }
@@ -427,36 +427,37 @@ TEST(Switch, RandomLossAndRepetitionInLargerRings) {
 TEST(Switch, NoStaleRepeatIsForwarded) {
   std::mt19937 random(47);
   RingJob job({.world = 2, .window = 1}); // 2N = 2
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   std::vector<Exchange> made;
   for (std::uint32_t id = 1; id <= 4; ++id) {
     made.push_back(random_exchange(random, job, id, 700));
   }
   for (std::size_t i = 0; i < 3; ++i) {
-    expect_completes(random, bench, job, made[i]);
+    expect_completes(random, fixture, job, made[i]);
   }
-  EXPECT_TRUE(bench.send(made[0].packets[0][0], 0).empty()) << "left the history, a FIRST";
-  EXPECT_TRUE(bench.send(made[0].packets[0][1], 0).empty()) << "its middle, before the floor";
-  EXPECT_TRUE(bench.send(job.hello(0), 0).empty());
-  EXPECT_EQ(bench.dropped(DropReason::stale_repeat), 3u);
-  EXPECT_TRUE(bench.send(made[3].packets[1][0], 1).empty()) << "message 4 reclaims 2's slot";
-  EXPECT_TRUE(bench.send(made[1].packets[0][0], 0).empty()) << "in the history, its slot gone";
-  EXPECT_EQ(bench.dropped(DropReason::stale_repeat), 4u);
-  EXPECT_EQ(bench.accounting().frames.all_dropped(), 4u);
+  EXPECT_TRUE(fixture.send(made[0].packets[0][0], 0).empty()) << "left the history, a FIRST";
+  EXPECT_TRUE(fixture.send(made[0].packets[0][1], 0).empty()) << "its middle, before the floor";
+  EXPECT_TRUE(fixture.send(job.hello(0), 0).empty());
+  EXPECT_EQ(fixture.dropped(DropReason::stale_repeat), 3u);
+  EXPECT_TRUE(fixture.send(made[3].packets[1][0], 1).empty()) << "message 4 reclaims 2's slot";
+  EXPECT_TRUE(fixture.send(made[1].packets[0][0], 0).empty()) << "in the history, its slot gone";
+  EXPECT_EQ(fixture.dropped(DropReason::stale_repeat), 4u);
+  EXPECT_EQ(fixture.accounting().frames.all_dropped(), 4u);
 }
 
 TEST(Switch, TheSequenceRunsOnThroughManyWindows) {
   std::mt19937 random(48);
   for (const std::uint32_t window : {1, 2, 3}) {
     RingJob job({.world = 3, .window = window});
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     for (std::uint32_t id = 1; id < 40; ++id) { // the PSN wraps, lengths change
-      expect_completes(random, bench, job, random_exchange(random, job, id, 4 * (random() % 246)));
+      expect_completes(random, fixture, job,
+                       random_exchange(random, job, id, 4 * (random() % 246)));
     }
-    EXPECT_EQ(bench.accounting().frames.all_dropped(), 0u);
-    EXPECT_EQ(bench.accounting().held, 0u);
+    EXPECT_EQ(fixture.accounting().frames.all_dropped(), 0u);
+    EXPECT_EQ(fixture.accounting().held, 0u);
   }
 }
 
@@ -467,28 +468,28 @@ TEST(Switch, AStalledRingHoldsUpNobody) {
   RingJob stalled({.ring = 1, .world = 3, .network_id = 1});
   RingJob running(
       {.ring = 2, .world = 4, .network = Network::ipv6, .session = kSession + 1, .network_id = 2});
-  Bench bench({&stalled, &running});
-  bench.start(stalled);
-  bench.start(running);
+  SwitchFixture fixture({&stalled, &running});
+  fixture.start(stalled);
+  fixture.start(running);
   std::vector<Exchange> waiting;
   for (std::uint32_t id = 1; id <= 2; ++id) {
     waiting.push_back(random_exchange(random, stalled, id, 700));
     for (std::uint16_t rank : {0, 1}) {
       for (const Built& packet : waiting.back().packets[rank]) {
-        EXPECT_TRUE(bench.send(packet, stalled.port_of(rank)).empty());
+        EXPECT_TRUE(fixture.send(packet, stalled.port_of(rank)).empty());
       }
     }
   }
-  const std::uint64_t held = bench.accounting().held;
+  const std::uint64_t held = fixture.accounting().held;
   EXPECT_EQ(held, 12u);
   for (std::uint32_t id = 1; id < 30; ++id) {
-    expect_completes(random, bench, running, random_exchange(random, running, id, 700));
-    EXPECT_EQ(bench.accounting().held, held);
+    expect_completes(random, fixture, running, random_exchange(random, running, id, 700));
+    EXPECT_EQ(fixture.accounting().held, held);
     for (std::uint16_t rank : {0, 1}) { // it goes on repeating itself
-      EXPECT_TRUE(bench.send(waiting[0].packets[rank][id % 3], stalled.port_of(rank)).empty());
+      EXPECT_TRUE(fixture.send(waiting[0].packets[rank][id % 3], stalled.port_of(rank)).empty());
     }
   }
-  const RingSnapshot snapshot = snapshot_ring(bench.inside().worker(), 0, {});
+  const RingSnapshot snapshot = snapshot_ring(fixture.inside().worker(), 0, {});
   EXPECT_EQ(snapshot.held, 12u);
   EXPECT_EQ(snapshot.filling, 6u);
   EXPECT_EQ(snapshot.incarnation, (conn::Incarnation{1, test::kNonce}));
@@ -497,12 +498,12 @@ TEST(Switch, AStalledRingHoldsUpNobody) {
   EXPECT_EQ(snapshot.children[2].newest_message, 0u);
   for (const Exchange& made : waiting) { // the slow rank's packets come
     for (std::size_t k = 0; k < made.reduced.size(); ++k) {
-      const auto sent = bench.send(made.packets[2][k], stalled.port_of(2));
+      const auto sent = fixture.send(made.packets[2][k], stalled.port_of(2));
       ASSERT_EQ(sent.size(), 3u);
       EXPECT_EQ(sent[0], result_sent(stalled, 0, made.packets[0][k], made.reduced[k]));
     }
   }
-  EXPECT_EQ(bench.accounting().held, 0u);
+  EXPECT_EQ(fixture.accounting().held, 0u);
 }
 
 TEST(Switch, RingsOfTheSameHostsInterleave) {
@@ -510,19 +511,19 @@ TEST(Switch, RingsOfTheSameHostsInterleave) {
   RingJob one({.ring = 1, .world = 2, .first_qp = 0x100});
   RingJob two(
       {.ring = 2, .world = 2, .type = DataType::f32, .session = kSession + 1, .first_qp = 0x200});
-  Bench bench({&one, &two});
-  bench.start(one);
-  bench.start(two);
+  SwitchFixture fixture({&one, &two});
+  fixture.start(one);
+  fixture.start(two);
   for (std::uint32_t id = 1; id < 10; ++id) {
     const Exchange first = random_exchange(random, one, id, 700);
     const Exchange second = random_exchange(random, two, id, 700);
     for (std::size_t k = 0; k < 3; ++k) {
-      EXPECT_TRUE(bench.send(first.packets[0][k], 0).empty());
-      EXPECT_TRUE(bench.send(second.packets[1][k], 1).empty());
-      EXPECT_EQ(bench.send(first.packets[1][k], 1),
+      EXPECT_TRUE(fixture.send(first.packets[0][k], 0).empty());
+      EXPECT_TRUE(fixture.send(second.packets[1][k], 1).empty());
+      EXPECT_EQ(fixture.send(first.packets[1][k], 1),
                 (std::vector<Sent>{result_sent(one, 0, first.packets[0][k], first.reduced[k]),
                                    result_sent(one, 1, first.packets[1][k], first.reduced[k])}));
-      EXPECT_EQ(bench.send(second.packets[0][k], 0),
+      EXPECT_EQ(fixture.send(second.packets[0][k], 0),
                 (std::vector<Sent>{result_sent(two, 0, second.packets[0][k], second.reduced[k]),
                                    result_sent(two, 1, second.packets[1][k], second.reduced[k])}));
     }
@@ -534,82 +535,83 @@ TEST(Switch, RingsOfTheSameHostsInterleave) {
 TEST(Switch, ANewRunReleasesWhatTheOldOneHeld) {
   std::mt19937 random(51);
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
-  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+  SwitchFixture fixture({&job});
+  fixture.start(job);
+  expect_completes(random, fixture, job, random_exchange(random, job, 1, 700));
   const Exchange given_up = random_exchange(random, job, 2, 700);
   for (const Built& packet : given_up.packets[0]) {
-    bench.send(packet, 0);
+    fixture.send(packet, 0);
   }
-  EXPECT_EQ(bench.accounting().held, 3u);
+  EXPECT_EQ(fixture.accounting().held, 3u);
   job.restart(2);
-  EXPECT_TRUE(bench.send(job.hello(2), 2).empty()) << "no cached hello of the old run";
-  EXPECT_TRUE(bench.send(job.hello(0), 0).empty());
-  EXPECT_EQ(bench.accounting().held, 5u) << "the old run's packets and two hellos";
-  EXPECT_EQ(bench.send(job.hello(1), 1).size(), 3u);
-  EXPECT_EQ(bench.dropped(DropReason::incarnation_flush), 3u);
-  EXPECT_EQ(bench.accounting().held, 0u);
-  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
-  EXPECT_EQ(bench.dropped(DropReason::incarnation_flush), 3u);
+  EXPECT_TRUE(fixture.send(job.hello(2), 2).empty()) << "no cached hello of the old run";
+  EXPECT_TRUE(fixture.send(job.hello(0), 0).empty());
+  EXPECT_EQ(fixture.accounting().held, 5u) << "the old run's packets and two hellos";
+  EXPECT_EQ(fixture.send(job.hello(1), 1).size(), 3u);
+  EXPECT_EQ(fixture.dropped(DropReason::incarnation_flush), 3u);
+  EXPECT_EQ(fixture.accounting().held, 0u);
+  expect_completes(random, fixture, job, random_exchange(random, job, 1, 700));
+  EXPECT_EQ(fixture.dropped(DropReason::incarnation_flush), 3u);
 }
 
 TEST(Switch, AResetReleasesWhatTheRingHeld) {
   std::mt19937 random(52);
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   const Exchange given_up = random_exchange(random, job, 1, 700);
   for (const Built& packet : given_up.packets[0]) {
-    bench.send(packet, 0);
+    fixture.send(packet, 0);
   }
-  bench.reset(0);
-  EXPECT_EQ(bench.dropped(DropReason::ring_reset), 3u);
-  EXPECT_EQ(bench.accounting().held, 0u);
+  fixture.reset(0);
+  EXPECT_EQ(fixture.dropped(DropReason::ring_reset), 3u);
+  EXPECT_EQ(fixture.accounting().held, 0u);
   for (std::uint16_t rank = 0; rank < 3; ++rank) { // raw data goes nowhere
     for (const Built& packet : given_up.packets[rank]) {
-      EXPECT_TRUE(bench.send(packet, job.port_of(rank)).empty());
+      EXPECT_TRUE(fixture.send(packet, job.port_of(rank)).empty());
     }
   }
   job.restart(2);
-  bench.start(job);
-  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+  fixture.start(job);
+  expect_completes(random, fixture, job, random_exchange(random, job, 1, 700));
 }
 
 /// Version 1 answered from the first run's cache.
 TEST(Switch, ASecondRunOfTheSameEpochGetsSumsOfItsOwn) {
   std::mt19937 random(57);
   RingJob job({.world = 3});
-  Bench bench({&job});
+  SwitchFixture fixture({&job});
   for (int run = 0; run < 4; ++run) {
-    bench.start(job);
+    fixture.start(job);
     for (std::uint32_t id = 1; id < 7; ++id) {
-      expect_completes(random, bench, job, random_exchange(random, job, id, 700));
+      expect_completes(random, fixture, job, random_exchange(random, job, id, 700));
     }
     job.restart(1);
   }
-  EXPECT_EQ(bench.accounting().frames.all_dropped(), 0u);
+  EXPECT_EQ(fixture.accounting().frames.all_dropped(), 0u);
 }
 
 TEST(Switch, AWithdrawnRingLetsNothingRawThrough) {
   std::mt19937 random(58);
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   const Exchange made = random_exchange(random, job, 1, 700);
-  bench.send(made.packets[0][0], 0);
-  bench.withdraw(0);
-  EXPECT_EQ(bench.dropped(DropReason::ring_withdrawn), 1u);
-  EXPECT_EQ(bench.accounting().held, 0u);
+  fixture.send(made.packets[0][0], 0);
+  fixture.withdraw(0);
+  EXPECT_EQ(fixture.dropped(DropReason::ring_withdrawn), 1u);
+  EXPECT_EQ(fixture.accounting().held, 0u);
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
-    EXPECT_TRUE(bench.send(job.hello(rank), job.port_of(rank)).empty()) << "its connection is dead";
+    EXPECT_TRUE(fixture.send(job.hello(rank), job.port_of(rank)).empty())
+        << "its connection is dead";
     for (const Built& packet : made.packets[rank]) {
-      EXPECT_TRUE(bench.send(packet, job.port_of(rank)).empty());
+      EXPECT_TRUE(fixture.send(packet, job.port_of(rank)).empty());
     }
   }
   job.restart(1);
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(bench.send(job.hello(rank), job.port_of(rank)).size(), 1u) << "somebody else's now";
-    EXPECT_TRUE(bench.send(job.message(rank, 1, Bytes(16, 1))[0], job.port_of(rank)).empty());
+    EXPECT_EQ(fixture.send(job.hello(rank), job.port_of(rank)).size(), 1u) << "somebody else's now";
+    EXPECT_TRUE(fixture.send(job.message(rank, 1, Bytes(16, 1))[0], job.port_of(rank)).empty());
   }
 }
 
@@ -625,32 +627,32 @@ TEST(Switch, ARingJoinsWhileAnotherOneIsInMidMessage) {
   std::mt19937 random(59);
   RingJob job({.world = 3});
   RingJob other = another_job();
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   const Exchange made = random_exchange(random, job, 1, 700);
-  EXPECT_TRUE(bench.send(made.packets[0][0], job.port_of(0)).empty());
-  EXPECT_FALSE(bench.send(other.hello(0), other.port_of(0)).empty()) << "a stranger's: forwarded";
+  EXPECT_TRUE(fixture.send(made.packets[0][0], job.port_of(0)).empty());
+  EXPECT_FALSE(fixture.send(other.hello(0), other.port_of(0)).empty()) << "a stranger's: forwarded";
   other.restart(1);
   other.spec().session = kSession + 1;
-  EXPECT_EQ(bench.inside().add_ring(other.ring()), 1);
-  bench.start(other);
+  EXPECT_EQ(fixture.inside().add_ring(other.ring()), 1);
+  fixture.start(other);
   for (std::uint32_t id = 1; id < 4; ++id) {
-    expect_completes(random, bench, other, random_exchange(random, other, id, 700));
+    expect_completes(random, fixture, other, random_exchange(random, other, id, 700));
   }
-  expect_completes(random, bench, job, made);
+  expect_completes(random, fixture, job, made);
 }
 
 TEST(Switch, AWithdrawnRingMayComeAgain) {
   std::mt19937 random(60);
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
-  bench.withdraw(0);
-  EXPECT_EQ(bench.inside().add_ring(job.ring()), 0) << "the free index";
+  SwitchFixture fixture({&job});
+  fixture.start(job);
+  fixture.withdraw(0);
+  EXPECT_EQ(fixture.inside().add_ring(job.ring()), 0) << "the free index";
   job.restart(1);
-  bench.start(job);
-  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
-  EXPECT_EQ(bench.ring(0).hellos, 1u) << "counts anew";
+  fixture.start(job);
+  expect_completes(random, fixture, job, random_exchange(random, job, 1, 700));
+  EXPECT_EQ(fixture.ring(0).hellos, 1u) << "counts anew";
 }
 
 /// Its places for connections come back each time, and its neighbours stay numbered.
@@ -658,19 +660,19 @@ TEST(Switch, ARingMayComeAndGoAnyNumberOfTimes) {
   std::mt19937 random(62);
   RingJob job({.world = 3});
   RingJob other = another_job();
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   std::size_t pairs = 0;
   for (std::uint32_t epoch = 1; epoch < 100; ++epoch) {
-    EXPECT_EQ(bench.inside().add_ring(other.ring()), 1);
-    EXPECT_EQ(std::exchange(pairs, bench.inside().rings().pairs()), epoch == 1 ? 0 : pairs);
-    bench.start(other);
-    expect_completes(random, bench, other, random_exchange(random, other, 1, 700));
-    expect_completes(random, bench, job, random_exchange(random, job, epoch, 700));
-    EXPECT_TRUE(bench.send(other.message(0, 2, Bytes(16, 1))[0], other.port_of(0)).empty());
-    EXPECT_EQ(bench.accounting().held, 1u);
-    bench.withdraw(1);
-    EXPECT_EQ(bench.accounting().held, 0u);
+    EXPECT_EQ(fixture.inside().add_ring(other.ring()), 1);
+    EXPECT_EQ(std::exchange(pairs, fixture.inside().rings().pairs()), epoch == 1 ? 0 : pairs);
+    fixture.start(other);
+    expect_completes(random, fixture, other, random_exchange(random, other, 1, 700));
+    expect_completes(random, fixture, job, random_exchange(random, job, epoch, 700));
+    EXPECT_TRUE(fixture.send(other.message(0, 2, Bytes(16, 1))[0], other.port_of(0)).empty());
+    EXPECT_EQ(fixture.accounting().held, 1u);
+    fixture.withdraw(1);
+    EXPECT_EQ(fixture.accounting().held, 0u);
     other.restart(epoch + 1);
   }
 }
@@ -678,16 +680,16 @@ TEST(Switch, ARingMayComeAndGoAnyNumberOfTimes) {
 TEST(Switch, RefusesARingThatThereIsNoRoomForAndStaysAsItWas) {
   std::mt19937 random(61);
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   RingJob first = another_job();
-  bench.inside().add_ring(first.ring());
+  fixture.inside().add_ring(first.ring());
   RingJob second({.ring = 3, .world = 4, .network_id = 2});
-  EXPECT_THROW(bench.inside().add_ring(second.ring()), std::length_error);
-  EXPECT_EQ(bench.inside().rings().ring_with_id(3), std::nullopt);
+  EXPECT_THROW(fixture.inside().add_ring(second.ring()), std::length_error);
+  EXPECT_EQ(fixture.inside().rings().ring_with_id(3), std::nullopt);
   RingJob twice({.ring = 1, .world = 2, .network_id = 3});
-  EXPECT_THROW(bench.inside().add_ring(twice.ring()), std::invalid_argument);
-  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+  EXPECT_THROW(fixture.inside().add_ring(twice.ring()), std::invalid_argument);
+  expect_completes(random, fixture, job, random_exchange(random, job, 1, 700));
 }
 
 // ---- Ports (protocol I12). ----
@@ -703,16 +705,16 @@ Bytes pretence(const wire::MacAddress& station) {
 TEST(Switch, NobodyStealsAMembersAddress) {
   std::mt19937 random(59);
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
-  bench.send(pretence(job.mac_of(1)), 3);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
+  fixture.send(pretence(job.mac_of(1)), 3);
   const auto where = [&] {
-    return bench.inside().stations().port_of(job.mac_of(1), bench.now.ms());
+    return fixture.inside().stations().port_of(job.mac_of(1), fixture.now.ms());
   };
   EXPECT_EQ(where(), 1);
-  expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
-  bench.reset(0);
-  bench.send(pretence(job.mac_of(1)), 3);
+  expect_completes(random, fixture, job, random_exchange(random, job, 1, 700));
+  fixture.reset(0);
+  fixture.send(pretence(job.mac_of(1)), 3);
   EXPECT_EQ(where(), 3) << "free again";
 }
 
@@ -725,21 +727,23 @@ TEST(Switch, ARanksHelloTakesNobodysAddress) {
     for (const int frames_before : {0, 1, 5}) {
       SCOPED_TRACE(std::to_string(frames_before) + (pins_ports ? ", configured ports" : ""));
       RingJob job({.world = 3, .pins_ports = pins_ports});
-      Bench bench({&job});
-      const auto where = [&] { return bench.inside().stations().port_of(gateway, bench.now.ms()); };
-      bench.announce(job);
-      bench.send(pretence(gateway), gateways_port);
+      SwitchFixture fixture({&job});
+      const auto where = [&] {
+        return fixture.inside().stations().port_of(gateway, fixture.now.ms());
+      };
+      fixture.announce(job);
+      fixture.send(pretence(gateway), gateways_port);
       for (int frame = 0; frame < frames_before; ++frame) {
-        bench.send(pretence(gateway), 1);
+        fixture.send(pretence(gateway), 1);
       }
       Built hello = job.hello(1);
       std::copy(gateway.bytes.begin(), gateway.bytes.end(), hello.bytes.begin() + 6);
-      EXPECT_TRUE(bench.send(job.hello(0), 0).empty());
-      EXPECT_TRUE(bench.send(hello, 1).empty());
-      ASSERT_EQ(bench.send(job.hello(2), 2).size(), 3u) << "the ring itself begins";
-      bench.send(pretence(gateway), gateways_port);
+      EXPECT_TRUE(fixture.send(job.hello(0), 0).empty());
+      EXPECT_TRUE(fixture.send(hello, 1).empty());
+      ASSERT_EQ(fixture.send(job.hello(2), 2).size(), 3u) << "the ring itself begins";
+      fixture.send(pretence(gateway), gateways_port);
       EXPECT_EQ(where(), gateways_port) << "its owner has it back with one frame";
-      expect_completes(random, bench, job, random_exchange(random, job, 1, 700));
+      expect_completes(random, fixture, job, random_exchange(random, job, 1, 700));
     }
   }
 }
@@ -747,34 +751,34 @@ TEST(Switch, ARanksHelloTakesNobodysAddress) {
 /// With any Ethernet address.
 TEST(Switch, WhatIsForAMemberLeavesByItsPort) {
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   const wire::MacAddress elsewhere{{0x02, 0xdd, 0, 0, 0, 1}};
-  bench.send(pretence(elsewhere), 3);
+  fixture.send(pretence(elsewhere), 3);
   const auto readdressed = [&](Built frame) {
     std::copy(elsewhere.bytes.begin(), elsewhere.bytes.end(), frame.bytes.begin());
     return frame;
   };
   const Built answer = readdressed(between(job, 0, 1, 0x11, 0));
-  EXPECT_EQ(bench.send(answer, 0),
+  EXPECT_EQ(fixture.send(answer, 0),
             (std::vector<Sent>{{answer.bytes, 0b0010, Departure::forwarded}}));
   Exchange made = exchange(job, 1, {Bytes(16, 1), Bytes(16, 2), Bytes(16, 3)});
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
     made.packets[rank][0] = readdressed(made.packets[rank][0]);
   }
   std::mt19937 random(60);
-  expect_completes(random, bench, job, made);
+  expect_completes(random, fixture, job, made);
 }
 
 TEST(Switch, HellosWaitInTheBooks) {
   RingJob job({.world = 3});
-  Bench bench({&job});
-  bench.announce(job);
-  bench.send(job.hello(0), 0);
-  bench.send(job.hello(1), 1);
-  EXPECT_EQ(bench.accounting().held, 2u);
-  EXPECT_EQ(bench.send(job.hello(2), 2).size(), 3u);
-  EXPECT_EQ(bench.accounting().held, 0u);
+  SwitchFixture fixture({&job});
+  fixture.announce(job);
+  fixture.send(job.hello(0), 0);
+  fixture.send(job.hello(1), 1);
+  EXPECT_EQ(fixture.accounting().held, 2u);
+  EXPECT_EQ(fixture.send(job.hello(2), 2).size(), 3u);
+  EXPECT_EQ(fixture.accounting().held, 0u);
 }
 
 // ---- Sums that helpers make. ----
@@ -794,13 +798,13 @@ class PatientHelpers : public slot::ReductionHelpers {
 
 /// A ring of two with messages of one packet, and helpers.
 struct HelpedRing {
-  HelpedRing() { bench.start(job); }
+  HelpedRing() { fixture.start(job); }
 
   /// Sends all of one message; returns what the last contribution caused.
   std::vector<Sent> complete(std::uint32_t id) {
     messages.push_back(random_exchange(random, job, id, 128));
-    EXPECT_TRUE(bench.send(messages.back().packets[0][0], 0).empty());
-    return bench.send(messages.back().packets[1][0], 1);
+    EXPECT_TRUE(fixture.send(messages.back().packets[0][0], 0).empty());
+    return fixture.send(messages.back().packets[1][0], 1);
   }
 
   std::vector<Sent> results(std::size_t index) const {
@@ -824,7 +828,7 @@ struct HelpedRing {
   std::mt19937 random{60};
   RingJob job{{.world = 2, .window = 256, .max_message_bytes = 256}};
   PatientHelpers helpers;
-  Bench bench{{&job}, {}, &helpers};
+  SwitchFixture fixture{{&job}, {}, &helpers};
   std::vector<Exchange> messages;
 };
 
@@ -834,32 +838,32 @@ TEST(HelpedSwitch, ResultsLeaveInTheOrderOfTheirSlots) {
     EXPECT_TRUE(ring.complete(id).empty());
   }
   EXPECT_TRUE(ring.helpers.asked[1]->make());
-  EXPECT_TRUE(ring.bench.collect().empty()) << "the first is not made";
-  EXPECT_EQ(ring.bench.accounting().held, 6u);
+  EXPECT_TRUE(ring.fixture.collect().empty()) << "the first is not made";
+  EXPECT_EQ(ring.fixture.accounting().held, 6u);
   EXPECT_TRUE(ring.helpers.asked[0]->make());
   EXPECT_FALSE(ring.helpers.asked[0]->make()) << "once is enough";
-  EXPECT_EQ(ring.bench.collect(), ring.results_then({0, 1}, {}));
+  EXPECT_EQ(ring.fixture.collect(), ring.results_then({0, 1}, {}));
   EXPECT_TRUE(ring.helpers.asked[2]->make());
-  EXPECT_EQ(ring.bench.collect(), ring.results(2));
+  EXPECT_EQ(ring.fixture.collect(), ring.results(2));
 }
 
 TEST(HelpedSwitch, ARepeatMeanwhileWaitsForTheResult) {
   HelpedRing ring;
   EXPECT_TRUE(ring.complete(1).empty());
-  EXPECT_TRUE(ring.bench.send(ring.messages[0].packets[0][0], 0).empty());
-  EXPECT_EQ(ring.bench.dropped(DropReason::repeat_held), 1u);
+  EXPECT_TRUE(ring.fixture.send(ring.messages[0].packets[0][0], 0).empty());
+  EXPECT_EQ(ring.fixture.dropped(DropReason::repeat_held), 1u);
   EXPECT_TRUE(ring.helpers.asked[0]->make());
-  EXPECT_EQ(ring.bench.collect(), ring.results(0));
+  EXPECT_EQ(ring.fixture.collect(), ring.results(0));
 }
 
 TEST(HelpedSwitch, NothingOvertakesResultsOnItsConnection) {
   HelpedRing ring;
   EXPECT_TRUE(ring.complete(1).empty());
   EXPECT_TRUE(ring.helpers.asked[0]->make());
-  EXPECT_EQ(ring.bench.collect(), ring.results(0));
+  EXPECT_EQ(ring.fixture.collect(), ring.results(0));
 
   EXPECT_TRUE(ring.complete(2).empty());
-  EXPECT_EQ(ring.bench.send(ring.messages[0].packets[1][0], 1), // a repeat of the one before
+  EXPECT_EQ(ring.fixture.send(ring.messages[0].packets[1][0], 1), // a repeat of the one before
             ring.results_then({1}, {ring.results(0)[1]}));
   EXPECT_FALSE(ring.helpers.asked[1]->make()) << "the worker did not wait";
 
@@ -869,7 +873,7 @@ TEST(HelpedSwitch, NothingOvertakesResultsOnItsConnection) {
   plain.payload = Bytes(16, 1);
   const Built other = build(plain);
   EXPECT_EQ(
-      ring.bench.send(other, 0),
+      ring.fixture.send(other, 0),
       ring.results_then({2}, {{other.bytes, port_behind(ring.job, 0), Departure::forwarded}}));
 }
 
@@ -887,10 +891,10 @@ TEST(HelpedSwitch, OtherConnectionsDoNotWaitForSums) {
   };
   for (const Built& other : others) {
     const Sent forwarded{other.bytes, port_behind(ring.job, 0), Departure::forwarded};
-    EXPECT_EQ(ring.bench.send(other, 0), std::vector<Sent>{forwarded});
+    EXPECT_EQ(ring.fixture.send(other, 0), std::vector<Sent>{forwarded});
   }
   EXPECT_TRUE(ring.helpers.asked[0]->make()) << "nobody else had to";
-  EXPECT_EQ(ring.bench.collect(), ring.results(0));
+  EXPECT_EQ(ring.fixture.collect(), ring.results(0));
 }
 
 TEST(HelpedSwitch, ARingDoesNotWaitForAnothersSums) {
@@ -903,12 +907,12 @@ TEST(HelpedSwitch, ARingDoesNotWaitForAnothersSums) {
                  .session = kSession + 1,
                  .first_qp = 0x200});
   PatientHelpers helpers;
-  Bench bench({&slow, &quick}, {}, &helpers);
-  bench.start(slow);
-  bench.start(quick);
+  SwitchFixture fixture({&slow, &quick}, {}, &helpers);
+  fixture.start(slow);
+  fixture.start(quick);
   const auto complete = [&](const Exchange& message) {
-    EXPECT_TRUE(bench.send(message.packets[0][0], 0).empty());
-    EXPECT_TRUE(bench.send(message.packets[1][0], 1).empty());
+    EXPECT_TRUE(fixture.send(message.packets[0][0], 0).empty());
+    EXPECT_TRUE(fixture.send(message.packets[1][0], 1).empty());
   };
   const auto results = [](const RingJob& job, const Exchange& message) {
     return std::vector<Sent>{result_sent(job, 0, message.packets[0][0], message.reduced[0]),
@@ -917,7 +921,7 @@ TEST(HelpedSwitch, ARingDoesNotWaitForAnothersSums) {
   const Exchange first = random_exchange(random, quick, 1, 128);
   complete(first);
   EXPECT_TRUE(helpers.asked[0]->make());
-  EXPECT_EQ(bench.collect(), results(quick, first));
+  EXPECT_EQ(fixture.collect(), results(quick, first));
 
   const Exchange held = random_exchange(random, slow, 1, 128);
   complete(held); // for a helper that never makes it
@@ -929,19 +933,19 @@ TEST(HelpedSwitch, ARingDoesNotWaitForAnothersSums) {
     expected.insert(expected.end(), due.begin(), due.end());
   }
   expected.push_back(results(quick, first)[0]);
-  EXPECT_EQ(bench.send(first.packets[0][0], 0), expected) << "a repeat, behind its own ring's";
+  EXPECT_EQ(fixture.send(first.packets[0][0], 0), expected) << "a repeat, behind its own ring's";
   EXPECT_TRUE(helpers.asked[1]->make()) << "the other ring's sum is nobody's business";
-  EXPECT_EQ(bench.collect(), results(slow, held));
-  EXPECT_TRUE(bench.collect().empty());
-  EXPECT_EQ(bench.accounting().held, 0u);
+  EXPECT_EQ(fixture.collect(), results(slow, held));
+  EXPECT_TRUE(fixture.collect().empty());
+  EXPECT_EQ(fixture.accounting().held, 0u);
 }
 
 TEST(HelpedSwitch, AResetDoesNotTakeFramesFromHelpers) {
   HelpedRing ring;
   EXPECT_TRUE(ring.complete(1).empty());
-  EXPECT_EQ(ring.bench.reset(0), ring.results(0));
+  EXPECT_EQ(ring.fixture.reset(0), ring.results(0));
   EXPECT_FALSE(ring.helpers.asked[0]->make());
-  EXPECT_EQ(ring.bench.accounting().held, 0u);
+  EXPECT_EQ(ring.fixture.accounting().held, 0u);
 }
 
 TEST(HelpedSwitch, ANewRunDoesNotEither) {
@@ -949,11 +953,11 @@ TEST(HelpedSwitch, ANewRunDoesNotEither) {
   EXPECT_TRUE(ring.complete(1).empty());
   const auto due = ring.results(0);
   ring.job.restart(2);
-  EXPECT_TRUE(ring.bench.send(ring.job.hello(0), 0).empty());
-  const auto sent = ring.bench.send(ring.job.hello(1), 1);
+  EXPECT_TRUE(ring.fixture.send(ring.job.hello(0), 0).empty());
+  const auto sent = ring.fixture.send(ring.job.hello(1), 1);
   ASSERT_EQ(sent.size(), 4u) << "the old run's results, then the new one's hellos";
   EXPECT_EQ(std::vector<Sent>(sent.begin(), sent.begin() + 2), due);
-  EXPECT_EQ(ring.bench.dropped(DropReason::incarnation_flush), 0u);
+  EXPECT_EQ(ring.fixture.dropped(DropReason::incarnation_flush), 0u);
 }
 
 TEST(HelpedSwitch, WithTooMuchToWaitForTheWorkerHelpsItself) {
@@ -967,17 +971,17 @@ TEST(HelpedSwitch, WithTooMuchToWaitForTheWorkerHelpsItself) {
   }
   std::vector<std::size_t> rest(slot::ReductionQueue::kMost);
   std::iota(rest.begin(), rest.end(), std::size_t{1});
-  EXPECT_EQ(ring.bench.collect(), ring.results_then(rest, {}));
+  EXPECT_EQ(ring.fixture.collect(), ring.results_then(rest, {}));
 }
 
 // ---- Everything else is an Ethernet switch's business (protocol I2). ----
 
 struct Scene {
   explicit Scene(std::uint16_t ports = 4)
-      : bench({&four, &six}, std::vector<std::uint32_t>(ports, kMaxFrame)) {
+      : fixture({&four, &six}, std::vector<std::uint32_t>(ports, kMaxFrame)) {
     if (ports == 4) {
-      bench.start(four);
-      bench.start(six);
+      fixture.start(four);
+      fixture.start(six);
     }
   }
 
@@ -990,7 +994,7 @@ struct Scene {
                .session = kSession + 1,
                .first_own_qp = 0x600,
                .network_id = 6}};
-  Bench bench;
+  SwitchFixture fixture;
 
   /// Rank 0's next message of `four`, with one packet.
   Built only(const std::function<void(test::InaSpec&, FrameSpec&)>& change,
@@ -1014,7 +1018,7 @@ struct Scene {
     return frame;
   }
 
-  void send(const Built& frame, std::uint16_t port = 0) { bench.send(frame, port); }
+  void send(const Built& frame, std::uint16_t port = 0) { fixture.send(frame, port); }
 };
 
 /// Bytes for a plain Ethernet frame.
@@ -1114,17 +1118,17 @@ TEST(Switch, LeavesEverythingElseAlone) {
       const l2::PortSet elsewhere = is_known ? 0b0100 : 0b1110; // the result of plain Ethernet
       const l2::PortSet ports = row.member ? l2::PortSet{1} << *row.member : elsewhere;
       SCOPED_TRACE(std::string(row.description) + (is_known ? "" : ", flooded"));
-      EXPECT_EQ(scene.bench.send(frame, 0),
+      EXPECT_EQ(scene.fixture.send(frame, 0),
                 (std::vector<Sent>{{frame.bytes, ports, Departure::forwarded}}));
-      EXPECT_EQ(scene.bench.accounting().frames.all_dropped(), 0u);
-      EXPECT_EQ(scene.bench.accounting().held, 0u);
-      EXPECT_EQ(scene.bench.ring(0).contributions + scene.bench.ring(1).contributions, 5u);
+      EXPECT_EQ(scene.fixture.accounting().frames.all_dropped(), 0u);
+      EXPECT_EQ(scene.fixture.accounting().held, 0u);
+      EXPECT_EQ(scene.fixture.ring(0).contributions + scene.fixture.ring(1).contributions, 5u);
     }
   }
 }
 
 TEST(Switch, FloodsOnlyToPortsThatTakeTheFrame) {
-  Bench bench({}, {100, 100, 64, 2000});
+  SwitchFixture fixture({}, {100, 100, 64, 2000});
   const wire::MacAddress unknown{{0x02, 0xdd, 0, 0, 0, 1}};
 
   struct Row {
@@ -1134,12 +1138,12 @@ TEST(Switch, FloodsOnlyToPortsThatTakeTheFrame) {
 
   for (const Row& row : {Row{64, 0b1110}, Row{65, 0b1010}, Row{100, 0b1010}, Row{101, 0b1000},
                          Row{2000, 0b1000}, Row{2001, 0}}) {
-    const auto sent = bench.send(ethernet(unknown, row.bytes), 0);
+    const auto sent = fixture.send(ethernet(unknown, row.bytes), 0);
     ASSERT_EQ(sent.size(), row.ports == 0 ? 0u : 1u) << row.bytes;
     EXPECT_EQ(row.ports == 0 ? 0 : sent[0].ports, row.ports) << row.bytes;
   }
-  EXPECT_EQ(bench.dropped(DropReason::too_long), 1u);
-  EXPECT_EQ(bench.accounting().frames.copies, 2u + 1u + 1u);
+  EXPECT_EQ(fixture.dropped(DropReason::too_long), 1u);
+  EXPECT_EQ(fixture.accounting().frames.copies, 2u + 1u + 1u);
 }
 
 // ---- Every reason there is. ----
@@ -1225,7 +1229,7 @@ const std::vector<DropRow> kDropRows{
     {DropReason::old_epoch, [](Scene& s) { s.send(s.hello(0, 4, 7)); }},
     {DropReason::retired_nonce,
      [](Scene& s) {
-       s.bench.reset(0);
+       s.fixture.reset(0);
        s.send(s.four.hello(0));
      }},
     {DropReason::hello_elsewhere, [](Scene& s) { s.send(on_another_qp(s.four.hello(0))); }},
@@ -1256,7 +1260,7 @@ const std::vector<DropRow> kDropRows{
      }},
     {DropReason::ring_draining,
      [](Scene& s) {
-       s.bench.drain(0);
+       s.fixture.drain(0);
        s.send(s.hello(0, 5, 7));
      }},
     {DropReason::unsupported_request,
@@ -1275,7 +1279,7 @@ const std::vector<DropRow> kDropRows{
     {DropReason::ring_withdrawn,
      [](Scene& s) {
        s.send(s.only(nothing));
-       s.bench.withdraw(0);
+       s.fixture.withdraw(0);
      }},
     {DropReason::message_too_long,
      [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.length = 1 << 20; })); }},
@@ -1285,7 +1289,7 @@ const std::vector<DropRow> kDropRows{
     {DropReason::unclassified, [](Scene& s) { s.send(between(s.four, 0, 1, 0x07, 256)); }},
     {DropReason::dead_connection,
      [](Scene& s) {
-       s.bench.reset(0);
+       s.fixture.reset(0);
        s.send(s.four.message(0, 1, Bytes(700, 1))[1]);
      }},
     {DropReason::wrong_port,
@@ -1362,16 +1366,16 @@ const std::vector<DropRow> kDropRows{
     {DropReason::ring_reset,
      [](Scene& s) {
        s.send(s.only(nothing));
-       s.bench.reset(0);
+       s.fixture.reset(0);
      }},
-    {DropReason::runt, [](Scene& s) { s.bench.send(ethernet(s.four.mac_of(1), 13), 0); }},
-    {DropReason::same_port, [](Scene& s) { s.bench.send(ethernet(s.four.mac_of(1)), 1); }},
+    {DropReason::runt, [](Scene& s) { s.fixture.send(ethernet(s.four.mac_of(1), 13), 0); }},
+    {DropReason::same_port, [](Scene& s) { s.fixture.send(ethernet(s.four.mac_of(1)), 1); }},
     {DropReason::link_local,
-     [](Scene& s) { s.bench.send(ethernet(test::mac("01:80:c2:00:00:0e")), 1); }},
+     [](Scene& s) { s.fixture.send(ethernet(test::mac("01:80:c2:00:00:0e")), 1); }},
     {DropReason::no_egress,
-     [](Scene& s) { s.bench.send(ethernet(test::mac("ff:ff:ff:ff:ff:ff")), 0); }, 1},
+     [](Scene& s) { s.fixture.send(ethernet(test::mac("ff:ff:ff:ff:ff:ff")), 0); }, 1},
     {DropReason::too_long,
-     [](Scene& s) { s.bench.send(ethernet(s.four.mac_of(1), kMaxFrame + 1), 0); }},
+     [](Scene& s) { s.fixture.send(ethernet(s.four.mac_of(1), kMaxFrame + 1), 0); }},
 };
 
 /// Why no frame can cause these drop reasons.
@@ -1406,17 +1410,17 @@ TEST(Switch, ResultsAndAnswersOfNeighboursGoFirst) {
   using frame::TrafficClass;
   std::mt19937 random(48);
   RingJob job({.world = 3, .window = 1, .max_message_bytes = 256});
-  Bench bench({&job});
-  bench.start(job);
-  bench.classes();
+  SwitchFixture fixture({&job});
+  fixture.start(job);
+  fixture.classes();
   std::vector<Exchange> messages;
   for (std::uint32_t id = 1; id <= 3; ++id) {
     messages.push_back(random_exchange(random, job, id, 128));
-    expect_completes(random, bench, job, messages.back());
+    expect_completes(random, fixture, job, messages.back());
   }
-  EXPECT_EQ(bench.classes(), std::vector<TrafficClass>(9, TrafficClass::ring)) << "results";
-  bench.send(messages[2].packets[0][0], 0);
-  EXPECT_EQ(bench.classes(), std::vector<TrafficClass>{TrafficClass::ring}) << "from the cache";
+  EXPECT_EQ(fixture.classes(), std::vector<TrafficClass>(9, TrafficClass::ring)) << "results";
+  fixture.send(messages[2].packets[0][0], 0);
+  EXPECT_EQ(fixture.classes(), std::vector<TrafficClass>{TrafficClass::ring}) << "from the cache";
 
   struct Row {
     const char* description;
@@ -1446,8 +1450,8 @@ TEST(Switch, ResultsAndAnswersOfNeighboursGoFirst) {
       {"a stranger's CNP", 0, stranger_to_member(job, 0x81), TrafficClass::other},
   };
   for (const Row& row : rows) {
-    EXPECT_FALSE(bench.send(row.frame, row.port).empty()) << row.description;
-    EXPECT_EQ(bench.classes(), std::vector<TrafficClass>{row.expected}) << row.description;
+    EXPECT_FALSE(fixture.send(row.frame, row.port).empty()) << row.description;
+    EXPECT_EQ(fixture.classes(), std::vector<TrafficClass>{row.expected}) << row.description;
   }
 }
 
@@ -1457,8 +1461,8 @@ TEST(Switch, EveryDropReasonCanHappenAloneAndEndsTheFrame) {
     Scene scene(row.ports);
     SCOPED_TRACE(std::string(name_of(row.reason)));
     row.act(scene);
-    EXPECT_EQ(scene.bench.dropped(row.reason), 1u);
-    EXPECT_EQ(scene.bench.accounting().frames.all_dropped(), 1u);
+    EXPECT_EQ(scene.fixture.dropped(row.reason), 1u);
+    EXPECT_EQ(scene.fixture.accounting().frames.all_dropped(), 1u);
     EXPECT_TRUE(seen.insert(row.reason).second);
   }
   for (std::size_t i = 0; i < kDropReasons; ++i) {
@@ -1499,7 +1503,7 @@ TEST(Switch, EveryForeignReasonCanHappenAndTheFramePasses) {
     RecordingSink sink(pool);
     InlineSwitch::Settings settings;
 
-    InlineSwitch device(rings, Bench::all_ports(), settings, sink);
+    InlineSwitch device(rings, SwitchFixture::all_ports(), settings, sink);
     sink.attach(device);
     const auto hello = [&row](InaSpec& ina, FrameSpec& spec) {
       ina.collective = 1;
@@ -1527,7 +1531,7 @@ TEST(Switch, ARingCountsItsOwnDrops) {
   scene.send(scene.only(nothing));
   scene.send(scene.only(nothing));
   const auto count = [&](std::uint16_t ring, DropReason reason) {
-    return scene.bench.ring(ring).dropped[static_cast<std::size_t>(reason)];
+    return scene.fixture.ring(ring).dropped[static_cast<std::size_t>(reason)];
   };
   EXPECT_EQ(count(0, DropReason::repeat_held), 1u);
   EXPECT_EQ(count(1, DropReason::repeat_held), 0u);
@@ -1538,29 +1542,29 @@ TEST(Switch, ARingCountsItsOwnDrops) {
 TEST(Switch, ATruncatedFrameNeverContributes) {
   for (const Network network : kNetworks) {
     RingJob job({.world = 2, .network = network, .tags = {{0x8100, 1}}, .type = DataType::u8});
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     const Bytes data(256 * 3 - 40 - 3, 9);
     std::vector<Built> frames = job.message(0, 1, data);
     frames.push_back(job.hello(0));
     frames.push_back(job.message(0, 2, Bytes(21, 9))[0]);
     for (const Built& whole : frames) {
-      const frame::RingCounters before = bench.ring();
+      const frame::RingCounters before = fixture.ring();
       for (std::size_t length = 0; length < whole.bytes.size(); ++length) {
         const Bytes cut(whole.bytes.begin(),
                         whole.bytes.begin() + static_cast<std::ptrdiff_t>(length));
-        for (const Sent& sent : bench.send(cut, 0)) {
+        for (const Sent& sent : fixture.send(cut, 0)) {
           ASSERT_EQ(sent.departure, Departure::forwarded);
           ASSERT_EQ(sent.bytes, cut);
           ASSERT_LT(length, whole.bth) << "RoCE between neighbours got through";
         }
-        ASSERT_EQ(bench.accounting().held, 0u);
+        ASSERT_EQ(fixture.accounting().held, 0u);
       }
-      EXPECT_EQ(bench.ring().contributions, before.contributions);
-      EXPECT_EQ(bench.ring().cached_results, before.cached_results);
+      EXPECT_EQ(fixture.ring().contributions, before.contributions);
+      EXPECT_EQ(fixture.ring().cached_results, before.cached_results);
     }
     std::mt19937 random(53);
-    expect_completes(random, bench, job, exchange(job, 1, {data, Bytes(data.size(), 4)}));
+    expect_completes(random, fixture, job, exchange(job, 1, {data, Bytes(data.size(), 4)}));
   }
 }
 
@@ -1569,12 +1573,12 @@ TEST(Switch, ATruncatedFrameNeverContributes) {
 TEST(Switch, ADamagedFrameNeverContributes) {
   for (const Network network : kNetworks) {
     RingJob job({.world = 2, .network = network});
-    Bench bench({&job});
-    bench.start(job);
+    SwitchFixture fixture({&job});
+    fixture.start(job);
     const auto message = job.message(0, 1, Bytes(300, 9));
     for (std::size_t k = 0; k < 2; ++k) {
-      const frame::RingCounters before = bench.ring();
-      const std::uint64_t held = bench.accounting().held;
+      const frame::RingCounters before = fixture.ring();
+      const std::uint64_t held = fixture.accounting().held;
       for (std::size_t at = message[k].ip; at < message[k].bytes.size(); ++at) {
         for (unsigned bit = 0; bit < 8; ++bit) {
           if (!is_covered(message[k], at, bit)) {
@@ -1582,17 +1586,17 @@ TEST(Switch, ADamagedFrameNeverContributes) {
           }
           Bytes damaged = message[k].bytes;
           damaged[at] ^= static_cast<std::uint8_t>(1u << bit);
-          for (const Sent& sent : bench.send(damaged, 0)) {
+          for (const Sent& sent : fixture.send(damaged, 0)) {
             ASSERT_EQ(sent.departure, Departure::forwarded);
             ASSERT_EQ(sent.bytes, damaged);
           }
         }
       }
-      EXPECT_EQ(bench.ring().contributions, before.contributions);
-      EXPECT_EQ(bench.accounting().held, held);
-      EXPECT_EQ(bench.inside().worker().incarnations().incarnation_of(0)->epoch, 1u);
-      EXPECT_TRUE(bench.send(message[k], 0).empty());
-      EXPECT_EQ(bench.accounting().held, held + 1);
+      EXPECT_EQ(fixture.ring().contributions, before.contributions);
+      EXPECT_EQ(fixture.accounting().held, held);
+      EXPECT_EQ(fixture.inside().worker().incarnations().incarnation_of(0)->epoch, 1u);
+      EXPECT_TRUE(fixture.send(message[k], 0).empty());
+      EXPECT_EQ(fixture.accounting().held, held + 1);
     }
   }
 }
@@ -1623,32 +1627,32 @@ TEST(Switch, SurvivesNoiseAndLeaksNothing) {
     if (random() % 8 == 0) {
       frame.bytes.resize(random() % (frame.bytes.size() + 9));
     }
-    scene.bench.send(frame, random() % 8 == 0 ? static_cast<std::uint16_t>(random() % 4) : port);
+    scene.fixture.send(frame, random() % 8 == 0 ? static_cast<std::uint16_t>(random() % 4) : port);
     ASSERT_FALSE(HasFailure()) << "round " << round;
   }
-  scene.bench.reset(0);
-  scene.bench.reset(1);
-  EXPECT_EQ(scene.bench.accounting().held, 0u);
+  scene.fixture.reset(0);
+  scene.fixture.reset(1);
+  EXPECT_EQ(scene.fixture.accounting().held, 0u);
 }
 
 // ---- What people see. ----
 
 TEST(Switch, TraceTellsAFramesStory) {
   RingJob job({.world = 2});
-  Bench bench({&job});
-  bench.start(job);
-  frame::Trace& trace = bench.inside().trace();
+  SwitchFixture fixture({&job});
+  fixture.start(job);
+  frame::Trace& trace = fixture.inside().trace();
   EXPECT_TRUE(trace.snapshot().empty());
   trace.switch_on();
   const auto first = job.message(0, 1, Bytes(16, 1));
   const auto second = job.message(1, 1, Bytes(16, 1));
-  bench.send(first[0], 0);
-  bench.send(first[0], 0);
-  bench.send(second[0], 1);
-  bench.send(second[0], 1);
-  bench.send(stranger(0x11), 3);
+  fixture.send(first[0], 0);
+  fixture.send(first[0], 0);
+  fixture.send(second[0], 1);
+  fixture.send(second[0], 1);
+  fixture.send(stranger(0x11), 3);
   trace.switch_off();
-  bench.send(stranger(0x11), 3);
+  fixture.send(stranger(0x11), 3);
 
   struct Row {
     frame::TraceEvent event;
@@ -1675,7 +1679,7 @@ TEST(Switch, TraceTellsAFramesStory) {
     EXPECT_EQ(stage_of(records[i]), expected[i].stage);
     EXPECT_EQ(records[i].child, expected[i].rank);
     EXPECT_EQ(records[i].egress, expected[i].egress);
-    EXPECT_EQ(records[i].now_ns, bench.now.ns);
+    EXPECT_EQ(records[i].now_ns, fixture.now.ns);
   }
   EXPECT_EQ(records[1].drop, DropReason::repeat_held);
   EXPECT_EQ(records[3].message, 1u);
@@ -1736,18 +1740,18 @@ TEST(Counters, HistogramCountsBySignificantBits) {
 
 TEST(Switch, SlotTimesRunFromTheFirstContributionToTheLast) {
   RingJob job({.world = 2});
-  Bench bench({&job});
-  bench.start(job);
+  SwitchFixture fixture({&job});
+  fixture.start(job);
   const auto first = job.message(0, 1, Bytes(16, 1));
   const auto second = job.message(1, 1, Bytes(16, 1));
-  bench.send(first[0], 0);
-  bench.now = frame::Instant{bench.now.ns + 1000};
-  bench.send(second[0], 1);
-  EXPECT_EQ(bench.ring().slot_time_ns.counts[10], 1u); // 512 .. 1023 ns
-  const Worker& worker = bench.inside().worker();
+  fixture.send(first[0], 0);
+  fixture.now = frame::Instant{fixture.now.ns + 1000};
+  fixture.send(second[0], 1);
+  EXPECT_EQ(fixture.ring().slot_time_ns.counts[10], 1u); // 512 .. 1023 ns
+  const Worker& worker = fixture.inside().worker();
   std::vector<ConnectionSnapshot> connections;
-  snapshot_connections(worker, bench.inside().rings(),
-                       {0, worker.incarnations().connections().places()}, bench.now, connections);
+  snapshot_connections(worker, fixture.inside().rings(),
+                       {0, worker.incarnations().connections().places()}, fixture.now, connections);
   EXPECT_EQ(connections.size(), 2u);
 }
 

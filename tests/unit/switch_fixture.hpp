@@ -37,10 +37,11 @@ inline constexpr std::uint32_t kMaxFrame = 1500 + 22;
 
 /// A switch, the frames in it and the frames that left it. After every frame the accounting must
 /// balance, and the frames alive must be those in slots (protocol I6).
-class Bench {
+class SwitchFixture {
  public:
-  explicit Bench(const std::vector<const RingJob*>& jobs, std::vector<std::uint32_t> limits = {},
-                 slot::ReductionHelpers* helpers = nullptr, std::uint32_t queue_room = 0)
+  explicit SwitchFixture(const std::vector<const RingJob*>& jobs,
+                         std::vector<std::uint32_t> limits = {},
+                         slot::ReductionHelpers* helpers = nullptr, std::uint32_t queue_room = 0)
       : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
                               settings(helpers, queue_room), sink_) {
     sink_.attach(switch_);
@@ -318,7 +319,7 @@ inline Exchange random_exchange(std::mt19937& random, RingJob& job, std::uint32_
 
 /// Sends every packet once, each rank's in order, ranks mixed at random. After every packet,
 /// compares what leaves with docs/protocol.md.
-inline void expect_completes(std::mt19937& random, Bench& bench, const RingJob& job,
+inline void expect_completes(std::mt19937& random, SwitchFixture& fixture, const RingJob& job,
                              const Exchange& exchange) {
   const std::uint16_t world = job.spec().world;
   std::vector<std::uint16_t> turns;
@@ -336,7 +337,7 @@ inline void expect_completes(std::mt19937& random, Bench& bench, const RingJob& 
         expected.push_back(result_sent(job, to, exchange.packets[to][k], exchange.reduced[k]));
       }
     }
-    ASSERT_EQ(bench.send(exchange.packets[rank][k], job.port_of(rank)), expected)
+    ASSERT_EQ(fixture.send(exchange.packets[rank][k], job.port_of(rank)), expected)
         << "rank " << rank << " packet " << k;
   }
 }

@@ -60,10 +60,10 @@ inline std::string text_of(const Verdict& verdict) {
 
 /// Passes frames in directly. Keeps the frames of waiting hellos, and checks that the classifier
 /// returns each of them once.
-class ClassifierBench {
+class ClassifierFixture {
  public:
-  explicit ClassifierBench(const std::vector<ring::RingSpec>& rings,
-                           std::uint32_t plain_entries = 16)
+  explicit ClassifierFixture(const std::vector<ring::RingSpec>& rings,
+                             std::uint32_t plain_entries = 16)
       : sessions_(std::make_unique<ForeignSessions>(
             HashKey{},
             [](const frame::Frame& /*hello*/, std::uint64_t /*now*/) { return kWayOut; })),
@@ -196,9 +196,9 @@ struct Step {
   const char* expected;
 };
 
-inline void expect_steps(ClassifierBench& bench, const std::vector<Step>& steps) {
+inline void expect_steps(ClassifierFixture& fixture, const std::vector<Step>& steps) {
   for (const Step& step : steps) {
-    EXPECT_EQ(bench.classify(step.frame), step.expected) << step.description;
+    EXPECT_EQ(fixture.classify(step.frame), step.expected) << step.description;
   }
 }
 
