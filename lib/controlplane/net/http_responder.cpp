@@ -90,12 +90,12 @@ class HttpResponder::Connection {
     return {descriptor_, static_cast<short>(is_writing() ? POLLOUT : POLLIN), 0};
   }
 
-  /// False: it is over.
-  bool use(bool is_ready, const HttpPage& page) {
+  /// What poll() says of it as awaited(). False: it is over.
+  bool use(const pollfd& polled, const HttpPage& page) {
     if (Clock::now() >= due_) {
       return false;
     }
-    if (!is_ready) {
+    if (polled.revents == 0) {
       return true;
     }
     return is_writing() ? write_on() : read_on(page);
@@ -199,9 +199,8 @@ std::vector<pollfd> HttpResponder::awaited() const {
 
 void HttpResponder::use(const std::vector<pollfd>& awaited) {
   std::size_t place = 2;
-  std::erase_if(connections_, [&](Connection& connection) {
-    return !connection.use(awaited[place++].revents != 0, page_);
-  });
+  std::erase_if(connections_,
+                [&](Connection& connection) { return !connection.use(awaited[place++], page_); });
 }
 
 void HttpResponder::let_in() {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 
 namespace weir::report {
@@ -28,9 +29,16 @@ std::size_t display_width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xc0) != 0x80; }));
 }
 
-std::string padded(std::string_view text, std::size_t width, bool to_right) {
+/// Text stands on the left of its column, a number on the right.
+enum class Side : std::uint8_t { left, right };
+
+Side side_of(const Cell& cell) {
+  return std::holds_alternative<std::string>(cell) ? Side::left : Side::right;
+}
+
+std::string padded(std::string_view text, std::size_t width, Side side) {
   const std::string gap(width - std::min(width, display_width(text)), ' ');
-  return to_right ? gap + std::string(text) : std::string(text) + gap;
+  return side == Side::right ? gap + std::string(text) : std::string(text) + gap;
 }
 
 std::vector<std::size_t> column_widths(const Table& table) {
@@ -56,9 +64,8 @@ void write_text(std::string& text, const Table& table) {
   std::string heading = " ";
   std::string rule = " ";
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    const bool numeric =
-        !table.rows.empty() && !std::holds_alternative<std::string>(table.rows[0][column]);
-    heading += " " + padded(table.shape->columns[column].heading, widths[column], numeric) + " ";
+    const Side side = table.rows.empty() ? Side::left : side_of(table.rows[0][column]);
+    heading += " " + padded(table.shape->columns[column].heading, widths[column], side) + " ";
     rule += " " + std::string(widths[column], '-') + " ";
   }
   if (table.rows.empty()) {
@@ -70,8 +77,8 @@ void write_text(std::string& text, const Table& table) {
   for (const auto& row : table.rows) {
     std::string line = " ";
     for (std::size_t column = 0; column < widths.size(); ++column) {
-      const bool numeric = !std::holds_alternative<std::string>(row[column]);
-      line += " " + padded(std::visit(CellText{}, row[column]), widths[column], numeric) + " ";
+      const Cell& cell = row[column];
+      line += " " + padded(std::visit(CellText{}, cell), widths[column], side_of(cell)) + " ";
     }
     write_line(text, line);
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -20,20 +21,22 @@ bool others_may_write(const struct stat& status) {
   return (status.st_mode & writers) != 0;
 }
 
+enum class Step : std::uint8_t { on_the_way, last };
+
 /// What is wrong with one step on the way. In a folder with the sticky bit others can make files,
 /// but neither move nor remove those of this user.
-std::string flaw_of(const std::filesystem::path& step, bool is_last) {
+std::string flaw_of(const std::filesystem::path& path, Step step) {
   struct stat status {};
 
-  if (lstat(step.c_str(), &status) != 0) {
+  if (lstat(path.c_str(), &status) != 0) {
     return {};
   }
   if (!is_own(status)) {
-    return fmt::format("{} belongs to user {}", step.string(), status.st_uid);
+    return fmt::format("{} belongs to user {}", path.string(), status.st_uid);
   }
-  const bool is_sticky = (status.st_mode & S_ISVTX) != 0 && !is_last;
+  const bool is_sticky = (status.st_mode & S_ISVTX) != 0 && step != Step::last;
   if (S_ISDIR(status.st_mode) && others_may_write(status) && !is_sticky) {
-    return fmt::format("{} may be written to by others (mode {:o})", step.string(),
+    return fmt::format("{} may be written to by others (mode {:o})", path.string(),
                        status.st_mode & 07777);
   }
   return {};
@@ -43,7 +46,8 @@ std::string flaw_on_way_to(const std::filesystem::path& folder) {
   std::filesystem::path step;
   for (auto part = folder.begin(); part != folder.end(); ++part) {
     step /= *part;
-    if (std::string flaw = flaw_of(step, std::next(part) == folder.end()); !flaw.empty()) {
+    const Step place = std::next(part) == folder.end() ? Step::last : Step::on_the_way;
+    if (std::string flaw = flaw_of(step, place); !flaw.empty()) {
       return flaw;
     }
   }
