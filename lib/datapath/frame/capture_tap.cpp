@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <utility>
 
 namespace weir::frame {
@@ -100,6 +101,7 @@ void CaptureTap::push(const CapturedFrame& captured, const std::uint8_t* bytes) 
     left_out_ += captured.packets();
     return;
   }
+  assert(captured.kept <= most_bytes_);
   frames_[number % frames_.size()] = captured;
   std::copy_n(bytes, captured.kept, room_of(number).begin());
   tail_.store(number + 1, std::memory_order_release);

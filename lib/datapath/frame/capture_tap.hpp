@@ -6,6 +6,7 @@
 #include "frame/trace.hpp"
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -73,6 +74,7 @@ template <typename Visitor>
 std::size_t CaptureTap::drain(Visitor&& visit) {
   const std::uint64_t tail = tail_.load(std::memory_order_acquire);
   const std::uint64_t first = head_.load(std::memory_order_relaxed);
+  assert(tail - first <= frames_.size());
   for (std::uint64_t number = first; number != tail; ++number) {
     const CapturedFrame& captured = frames_[number % frames_.size()];
     visit(captured, std::span<const std::uint8_t>(room_of(number).first(captured.kept)));

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,6 +44,7 @@ struct Burst {
   /// For mbufs that have come by this port. The last one is repeated, so that who prefetches need
   /// not know where the burst ends.
   void begin(std::uint16_t from) {
+    assert(received != 0 && received <= kBurst);
     port = from;
     kept_size = 0;
     payloads = {};
@@ -51,6 +53,7 @@ struct Burst {
   }
 
   void keep(rte_mbuf* mbuf, stage::FlowCacheEntry* entry, std::span<const std::uint8_t> payload) {
+    assert(kept_size < kBurst);
     kept[kept_size++] = {mbuf, entry, payload.data(), payload.size()};
   }
 };

@@ -82,6 +82,7 @@ class Handoffs : public slot::ReductionHelpers {
   void handoff(rte_mbuf* mbuf, std::uint16_t ring_group, Refuse&& refuse) {
     ++out_;
     ++rounds_.handed_over;
+    assert(!is_own_ring_group(ring_group));
     worker_routes_[ring_group]->handoff(mbuf, [&](rte_mbuf* refused) {
       take_back();
       refuse(refused);
@@ -92,6 +93,7 @@ class Handoffs : public slot::ReductionHelpers {
   template <typename Refuse>
   [[gnu::always_inline]] void handoff(const TxRequest& request, Refuse&& refuse) {
     out_ += request.counts() ? 1 : 0;
+    assert(!is_own_port(request.traffic, request.port));
     tx_routes_[static_cast<std::size_t>(request.traffic)][request.port]->handoff(
         request, [&](const TxRequest& refused) {
           take_back(refused);

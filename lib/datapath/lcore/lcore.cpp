@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -235,6 +236,7 @@ void Lcore::rest_after(unsigned work) {
 
 /// Called before a stop. Does the stop's other work at a time when nobody waits for it.
 void Lcore::wake() {
+  assert(state_.load(std::memory_order_relaxed) != State::quiescent);
   if (state_.load(std::memory_order_relaxed) != State::awake) {
     switches_when_awake_ = context_switches();
     state_.store(State::awake, std::memory_order_release);

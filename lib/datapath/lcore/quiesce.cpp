@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <rte_pause.h>
 
+#include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <thread>
 
@@ -38,6 +40,7 @@ Quiesce::Quiesce(LcoreSet& lcores)
 }
 
 Quiesce::~Quiesce() {
+  assert(std::ranges::all_of(lcores_, [](const auto& lcore) { return lcore->is_quiescent(); }));
   resume();
   lcores_.stop_times_.standing.add(clock_.now().ns - standing_since_);
   lcores_.stop_times_.kept_cpu = context_switches() == switches_;

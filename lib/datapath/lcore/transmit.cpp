@@ -35,6 +35,7 @@ Transmitter::Transmitter(Handoffs& handoffs, stage::Forward& forward, rte_mempoo
       port_counters_(ports) {}
 
 void Transmitter::add_port(std::uint16_t port, std::unique_ptr<TxPort> queues) {
+  assert(!ports_[port] || ports_[port]->is_closed());
   ports_[port] = std::move(queues);
   own_ports_ |= l2::PortSet{1} << port;
 }
@@ -82,6 +83,7 @@ void Transmitter::transmit(frame::Frame& frame, l2::PortSet ports) {
 
 void Transmitter::transmit_results(std::span<frame::Frame* const> results,
                                    std::span<const std::optional<std::uint16_t>> ports) {
+  assert(results.size() == ports.size());
   if (results_ == Results::next_at_once) {
     return tx_burst_results(results, ports);
   }

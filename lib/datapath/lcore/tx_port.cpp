@@ -7,6 +7,7 @@
 #include <rte_ethdev.h>
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::lcore {
 
@@ -27,6 +28,7 @@ TxPort::Sum TxPort::Backlog::pop_some(std::uint32_t entries) {
   for (std::uint32_t place = 0; place < entries; ++place) {
     left.add(at(place));
   }
+  assert(sum_.bytes >= left.bytes && sum_.consumed >= left.consumed && sum_.copies >= left.copies);
   head_ += entries;
   sum_.bytes -= left.bytes;
   sum_.consumed -= left.consumed;

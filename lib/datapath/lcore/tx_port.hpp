@@ -94,6 +94,7 @@ class TxPort {
   /// Gives the device a frame for which may_tx_burst(). False when it does not take it: the caller
   /// keeps the mbuf. Who calls counts the frame.
   bool tx_burst(rte_mbuf* mbuf, frame::TrafficClass traffic) const {
+    assert(may_tx_burst());
     hands_over(mbuf);
     return rte_eth_tx_burst(queues_.device, queue_of(traffic), &mbuf, 1) != 0;
   }
@@ -157,7 +158,10 @@ class TxPort {
   /// First in, first out.
   class Backlog {
    public:
-    explicit Backlog(std::uint32_t frames) : mbufs_(frames), entries_(frames), capacity_(frames) {}
+    /// For a power of two of frames, or none.
+    explicit Backlog(std::uint32_t frames) : mbufs_(frames), entries_(frames), capacity_(frames) {
+      assert((frames & (frames - 1)) == 0);
+    }
 
     std::uint32_t size() const { return tail_ - head_; }
 
@@ -180,6 +184,7 @@ class TxPort {
     rte_mbuf* mbuf_at(std::uint32_t place) const { return mbufs_[(head_ + place) & mask()]; }
 
     void push(rte_mbuf* mbuf, const Entry& entry) {
+      assert(room() != 0 && (size() != 0 || sum_.bytes == 0));
       const std::uint32_t place = tail_++ & mask();
       mbufs_[place] = mbuf;
       entries_[place] = entry;
@@ -188,6 +193,7 @@ class TxPort {
 
     /// Takes the next entries away. Returns their sum.
     Sum pop(std::uint32_t entries = 1) {
+      assert(entries <= size());
       if (entries == size()) [[likely]] {
         head_ = tail_ = 0; // the first entries are still in cache
         return std::exchange(sum_, {});
