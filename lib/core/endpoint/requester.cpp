@@ -4,6 +4,7 @@
 #include "wire/psn.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::endpoint {
 namespace {
@@ -83,6 +84,7 @@ bool Requester::wants_acknowledgement(const Message& message, std::uint64_t pack
 
 std::size_t Requester::write(const Message& message, std::uint64_t packet,
                              std::span<std::uint8_t> buffer) {
+  assert(message.first <= packet && packet < message.end);
   const std::uint64_t offset = (packet - message.first) * config_.path_mtu;
   const std::size_t bytes = std::min<std::uint64_t>(config_.path_mtu, message.bytes - offset);
   const RequestHeader header{.opcode = opcode_of(message, packet),
@@ -177,6 +179,7 @@ void Requester::advance(std::uint64_t to, TimePoint now) {
   if (to <= oldest_) {
     return;
   }
+  assert(to <= sent_end_);
   oldest_ = to;
   next_ = std::max(next_, oldest_); // an ACK may overtake a retransmission
   while (!messages_.empty() && messages_.front().end <= oldest_) {
@@ -188,6 +191,7 @@ void Requester::advance(std::uint64_t to, TimePoint now) {
   if (cursor_ < messages_.first()) {
     cursor_ = messages_.first();
   }
+  assert(oldest_ <= next_ && next_ <= sent_end_ && sent_end_ <= posted_end_);
   // IBTA §9.9.2.4.1: the counters count retries without progress.
   retries_left_ = config_.retry_count;
   rnr_retries_left_ = config_.rnr_retry;

@@ -9,6 +9,7 @@
 #include "endpoint/work.hpp"
 #include "wire/syndrome.hpp"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -49,7 +50,10 @@ class Requester {
   }
 
   /// The owner has polled one of this half's completions; its place is free.
-  void release() { --unpolled_; }
+  void release() {
+    assert(unpolled_ != 0);
+    --unpolled_;
+  }
 
   /// Completes the oldest request with `first` and all others as flushed.
   void fail(Status first);

@@ -5,6 +5,7 @@
 #include "wire/packet.hpp"
 #include "wire/psn.hpp"
 
+#include <cassert>
 #include <cstring>
 
 namespace weir::endpoint {
@@ -190,6 +191,7 @@ Responder::Judgement Responder::place_write(const wire::Packet& packet,
 }
 
 void Responder::execute(const wire::ParsedBytes& frame, const Judgement& judgement) {
+  assert(judgement.target.size() == frame.packet.payload_bytes);
   copy(frame.payload(), judgement.target);
   message_ = judgement.message;
   expected_psn_ = wire::psn_add(expected_psn_, 1);

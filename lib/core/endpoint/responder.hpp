@@ -11,6 +11,7 @@
 #include "wire/packet.hpp"
 #include "wire/syndrome.hpp"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,7 +42,10 @@ class Responder {
   /// Writes the reply that is due and returns its length, or 0.
   std::size_t transmit(std::span<std::uint8_t> buffer);
 
-  void release() { --unpolled_; }
+  void release() {
+    assert(unpolled_ != 0);
+    --unpolled_;
+  }
 
   /// Completes the oldest receive with `first` and all others as flushed. A fatal NAK that is due
   /// is still sent.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "wire/icrc.hpp"
 
+#include <cassert>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -85,6 +86,7 @@ bool has_options(const Packet& packet) {
 
 std::uint32_t icrc_prefix(const ParsedBytes& frame, std::size_t end) {
   const Packet& packet = frame.packet;
+  assert(packet.ip_offset >= kLeadingOnes && packet.ip_offset <= end);
   const std::span<const std::uint8_t> covered(frame.data + packet.ip_offset - kLeadingOnes,
                                               end - packet.ip_offset + kLeadingOnes);
   if (has_options(packet)) {
@@ -101,6 +103,8 @@ std::uint32_t compute_icrc(const ParsedBytes& frame) {
 
 void detail::verify_icrc_now(ParsedBytes& frame) {
   const Packet& packet = frame.packet;
+  assert(packet.payload_offset <= packet.icrc_offset &&
+         packet.icrc_offset + kIcrcBytes <= frame.length);
   const std::size_t bytes = packet.icrc_offset - packet.payload_offset;
   frame.payload_crc = crc32(0, {frame.payload(), bytes});
   const std::uint32_t headers = icrc_prefix(frame, packet.payload_offset);
