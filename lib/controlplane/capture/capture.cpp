@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <exception>
 #include <pthread.h>
@@ -124,6 +125,7 @@ std::size_t Capture::write_waiting() {
 
 void Capture::flush() {
   file_.flush();
+  assert(added_ >= written_);
   written_ += added_ - written_;
 }
 
@@ -150,6 +152,7 @@ void Capture::add(const Waiting& waiting, std::size_t interface, Direction direc
   if (is_complete()) {
     return;
   }
+  assert(interface <= plan_.names.ports.size());
   last_ns_ = plan_.clock_zero_ns + waiting.captured.record.now_ns;
   file_.add({.interface = static_cast<std::uint32_t>(interface),
              .time_ns = last_ns_,

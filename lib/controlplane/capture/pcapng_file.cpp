@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <cerrno>
 #include <concepts>
 #include <cstring>
@@ -44,6 +45,7 @@ class Block {
 
   ~Block() {
     const auto length = static_cast<std::uint32_t>(out_.size() - start_ + sizeof(std::uint32_t));
+    assert(length % sizeof(std::uint32_t) == 0);
     number(length);
     std::memcpy(out_.data() + start_ + sizeof(std::uint32_t), &length, sizeof length);
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -151,6 +152,7 @@ void Placement::open_port(std::uint16_t port, std::uint16_t rx_queues, int node)
   transmitter_of_port.resize(std::max<std::size_t>(transmitter_of_port.size(), port + 1u));
   transmitter_of_port[port] =
       with_least(transmitters, [](const DataLcore& lcore) { return lcore.transmits.size(); });
+  assert(std::ranges::count(lcores[transmitter_of_port[port]].transmits, port) == 0);
   lcores[transmitter_of_port[port]].transmits.push_back(port);
 }
 
@@ -164,6 +166,7 @@ void Placement::close_port(std::uint16_t port) {
 void Placement::assign(std::uint16_t ring, std::uint16_t ring_group, std::size_t lcore) {
   worker_of_ring.resize(std::max<std::size_t>(worker_of_ring.size(), ring + 1u));
   worker_of_ring_group.resize(std::max<std::size_t>(worker_of_ring_group.size(), ring_group + 1u));
+  assert(lcores[lcore].works);
   worker_of_ring[ring] = lcore;
   worker_of_ring_group[ring_group] = lcore;
 }

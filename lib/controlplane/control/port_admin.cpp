@@ -164,6 +164,7 @@ void PortAdmin::close(std::uint16_t place, const WriterLock& lock) {
   auto placed = std::make_shared<const Placement>(std::move(placement));
   auto others = std::make_shared<Ports>(chassis_.ports.read(lock));
   const std::shared_ptr<Port> port = std::exchange(others->at(place), nullptr);
+  assert(port != nullptr);
   std::shared_ptr<const Ports> former_ports;
   {
     const Quiesce quiesced(chassis_.lcores);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <new>
 #include <utility>
@@ -160,6 +161,7 @@ void RingAdmin::enter_configured(const ring::RingSpec& spec, std::size_t lcore,
 void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::WorkerRing room,
                       const RingCare& care, const WriterLock& lock) {
   const ring::RingSet& rings = chassis_.rings.read(lock);
+  assert(!rings.ring_with_id(spec.id));
   auto next = std::make_shared<const ring::RingSet>(rings.with(spec));
   const std::uint16_t index = rings.next_index();
   const std::uint16_t ring_group = next->ring_group_of(index);
@@ -176,6 +178,7 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Work
   chassis_.worker_at(lcore, quiesced).adopt(index, std::move(room));
   std::vector<RingCare>& all_care = care_.change(lock, quiesced);
   all_care.resize(chassis_.rings.read(quiesced).rings().size());
+  assert(all_care[index].birth == 0);
   all_care[index] = care;
   placed = chassis_.placement.swap(std::move(placed), lock, quiesced);
   chassis_.give(shares, quiesced);
@@ -230,6 +233,7 @@ void RingAdmin::withdraw_index(std::uint16_t ring, const WriterLock& lock) {
 std::shared_ptr<const ring::RingSet>
 RingAdmin::take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet> set_without,
                     frame::Instant now, const WriterLock& lock, const Quiesce& quiesced) {
+  assert(!withdrawn_.read(quiesced));
   stage::Worker& worker = chassis_.worker_of(ring, quiesced);
   withdrawn_.change(lock, quiesced).reset(new Withdrawn{worker.withdraw_ring(ring, now), worker});
   care_.change(lock, quiesced)[ring] = {};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <stdexcept>
 #include <utility>
 
@@ -64,6 +65,7 @@ std::size_t RingAdmission::add(const ring::RingSpec& spec) {
   RingBudget::check_memory(ring, rings_, free_.memory);
   const std::uint16_t index = rings_.next_index();
   placement_.assign(index, next.ring_group_of(index), lcore);
+  assert(free_.places[lcore] >= ring.children() && free_.memory >= slot_bytes_of(ring));
   free_.places[lcore] -= ring.children();
   free_.memory -= slot_bytes_of(ring);
   rings_ = std::move(next);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,6 +83,7 @@ void RingBudget::check(const ring::Ring& ring, const ring::RingSet& present) con
         ring.spec().id, present.present().size()));
   }
   const auto check_one = [&](const Kind& kind, std::uint64_t all) {
+    assert(all >= taken(present, kind.measure));
     const std::uint64_t free = all - taken(present, kind.measure);
     if (kind.measure(ring) > free) {
       refuse(ring, present, kind, free);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <optional>
 #include <set>
@@ -225,6 +226,7 @@ std::vector<stage::TenantShares> Tenants::shares(const ring::RingSet& present,
     }
     for (stage::TenantShares& share : shares) {
       std::uint64_t& part = share.rates[tenant]; // so far times its ring groups
+      assert(part == 0 || !ring_groups.empty());
       part = part == 0 ? 0 : std::max<std::uint64_t>(part / ring_groups.size(), 1);
     }
   }

@@ -2,6 +2,7 @@
 #include "rpc/places.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::rpc {
 namespace {
@@ -56,8 +57,9 @@ std::size_t Places::most_of_one(std::optional<std::size_t> names) const {
 
 void Places::leave(const std::string& name, std::size_t amount) {
   const std::lock_guard lock(mutex_);
-  all_taken_ -= amount;
   std::size_t& taken = taken_[name];
+  assert(taken >= amount && all_taken_ >= amount);
+  all_taken_ -= amount;
   taken -= amount;
   if (taken == 0) {
     taken_.erase(name);
