@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <sys/eventfd.h>
@@ -29,6 +30,7 @@ void DoneEvent::add_done() {
 }
 
 void DoneEvent::take_done() {
+  assert(done_ != 0);
   --done_;
   update();
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -109,6 +110,7 @@ Deadline GroupDriver::cut(Deadline deadline) const {
 /// may_step(). With no work, sleeps until there may be some, or the deadline. True if the step did
 /// any work.
 bool GroupDriver::step(Lock& lock, Deadline deadline) {
+  assert(lock.owns_lock() && may_step());
   requests_.start_all();
   if (requests_.has_failed()) {
     hand_over();
@@ -137,6 +139,7 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
 
 /// Updates the state after a step and wakes waiting threads.
 void GroupDriver::note_step(const std::optional<Error>& error) {
+  assert(!is_stepping_);
   const bool is_done = requests_.retire_done();
   waits_for_ = membership_.control->waits_for();
   if (error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/request_queue.hpp"
 
+#include <cassert>
 #include <exception>
 #include <utility>
 
@@ -31,6 +32,7 @@ bool RequestQueue::retire_done() {
   while (!requests_.empty() && requests_.front()->job.done) {
     note_done(*requests_.front());
     requests_.pop_front();
+    assert(started_ != 0);
     --started_;
   }
   return requests_.size() != before;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <string_view>
 #include <utility>
 
@@ -226,6 +227,7 @@ void Engine::retire_jobs() {
 /// The first job's exchange is done: begins its next one, or ends the job. False if there is
 /// neither for now.
 bool Engine::go_on(Job& job) {
+  assert(&job == jobs_.front());
   const std::size_t bytes = bytes_done();
   const ExchangeSeries::Step step =
       job.series == nullptr ? ExchangeSeries::Step::done : job.series->advance();
@@ -241,6 +243,7 @@ bool Engine::go_on(Job& job) {
   job.bytes_done.store(bytes, std::memory_order_relaxed);
   bytes_of_earlier_ = 0;
   jobs_.pop_front();
+  assert(begun_ != 0);
   --begun_;
   ++jobs_done_;
   finish(job);

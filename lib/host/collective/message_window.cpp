@@ -55,6 +55,7 @@ std::optional<MessageWindow::Outgoing> MessageWindow::next() {
     piece = piece_of(number, sending_);
     write_header(number, piece);
   }
+  assert(next_ <= end_ && next_ <= arrived_ + config_.window);
   const auto* header = reinterpret_cast<const std::uint8_t*>(&headers_[slot_of(number)]);
   return Outgoing{number, {header, kInaHeaderBytes}, piece};
 }
@@ -69,6 +70,7 @@ void MessageWindow::skip_to(std::uint64_t number, std::uint64_t& work) const {
 
 MessageWindow::Piece MessageWindow::piece_of(std::uint64_t number, std::uint64_t work) const {
   const Entry& entry = this->entry(work);
+  assert(entry.first <= number && number < entry.end);
   const std::uint64_t message = number - entry.first;
   const auto segment = static_cast<std::uint16_t>(message / entry.messages_per_segment);
   const std::size_t offset =

@@ -2,6 +2,7 @@
 #include "host/collective/ring_blocks.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::host {
 namespace {
@@ -49,6 +50,7 @@ RingBlocks::RingBlocks(std::size_t tensor_bytes, DataType type, Operation operat
   const std::size_t element = element_size(type);
   const std::size_t elements = tensor_bytes / element;
   const std::size_t most = data_bytes / (element * widening_);
+  assert(most != 0);
   const std::size_t least_blocks = divided_up(elements, most);
   const std::size_t blocks = divided_up<std::size_t>(least_blocks, starters_) * starters_;
   const std::size_t block_elements = divided_up(elements, std::max<std::size_t>(blocks, 1));
@@ -61,6 +63,7 @@ std::uint16_t RingBlocks::starter(std::uint64_t index) const {
 }
 
 RingBlocks::Piece RingBlocks::piece(std::uint64_t index) const {
+  assert(index < count_);
   const std::size_t offset = index * block_bytes_;
   const std::size_t bytes = std::min(block_bytes_, tensor_bytes_ - offset);
   return {offset, bytes, bytes * widening_};

@@ -160,6 +160,7 @@ void RingReducer::add_data(OutgoingMessage& message, const Departure& departure)
 }
 
 OutgoingMessage RingReducer::write(const Departure& departure) {
+  assert(under_way_.size() < headers_.size());
   OutgoingMessage message{.number = next_message_++};
   add_data(message, departure);
   RingHeader& header = headers_[message.number % headers_.size()];
@@ -177,6 +178,7 @@ OutgoingMessage RingReducer::write(const Departure& departure) {
 }
 
 void RingReducer::complete() {
+  assert(!under_way_.empty() && block(under_way_.front()).unacknowledged != 0);
   --block(under_way_.front()).unacknowledged;
   under_way_.pop_front();
   retire();

@@ -2,6 +2,7 @@
 #include "host/collective/slice.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace weir::host {
@@ -75,6 +76,7 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
               .out_owner = buffers.out_owner,
               .keep_begin = ours.begin - share.begin,
               .keep_end = ours.end - share.begin};
+  assert(slice.keep_begin <= slice.keep_end && slice.keep_end <= slice.segment_bytes);
   if (const std::uint8_t* source = is_others ? buffers.out : buffers.in; source != nullptr) {
     slice.in = source + share.begin;
   }
@@ -86,6 +88,7 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
 
 std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t offset,
                                             std::size_t bytes) const {
+  assert(offset + bytes <= segment_bytes && segment < segments);
   if (list != nullptr) {
     return list->find(list_begin + offset, bytes);
   }
@@ -110,6 +113,7 @@ void Slice::store(std::uint16_t segment, std::size_t offset,
     list->scatter(list_begin + offset, result);
     return;
   }
+  assert(offset + result.size() <= segment_bytes && segment < segments);
   const std::size_t begin = std::clamp(offset, keep_begin, keep_end);
   const std::size_t end = std::clamp(offset + result.size(), keep_begin, keep_end);
   if (begin != end) {

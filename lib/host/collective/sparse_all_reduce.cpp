@@ -4,6 +4,7 @@
 #include "host/collective/sparse_bitmap.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <utility>
 
@@ -73,6 +74,7 @@ ExchangeSeries::Step SparseAllReduce::advance() {
 
 /// A rank whose values happen to be the others' mean goes on, and finds nobody to go with.
 bool SparseAllReduce::all_call_the_same() const {
+  assert(stage_ == Stage::counting && words_.size() > kUnitPlace);
   const std::uint64_t ranks = world_;
   return words_[kCountPlace] == ranks * call_.count && words_[kUnitPlace] == ranks * call_.block;
 }
@@ -119,6 +121,7 @@ void SparseAllReduce::reduce(std::vector<std::int64_t> blocks) {
   words_ = {};
   touched_words_ = {};
   result_.values = pack(input_, layout_, blocks);
+  assert(result_.values.size() == layout_.bytes_of(blocks));
   result_.indices = std::move(blocks);
 }
 

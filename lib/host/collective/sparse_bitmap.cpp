@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cassert>
 #include <numeric>
 #include <optional>
 
@@ -70,6 +71,7 @@ std::vector<std::int64_t> marked(std::span<const std::uint64_t> words) {
 std::vector<std::int64_t> marked_in(std::span<const std::uint64_t> words,
                                     std::span<const std::int64_t> places_of_words) {
   std::vector<std::int64_t> places;
+  assert(words.size() == places_of_words.size());
   places.reserve(bits_set(words));
   for (std::size_t i = 0; i < words.size(); ++i) {
     add_marked(places, words[i], places_of_words[i] * kBlocksPerWord);

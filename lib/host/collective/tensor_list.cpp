@@ -2,6 +2,7 @@
 #include "host/collective/tensor_list.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,7 @@ template <typename Visitor>
 void TensorList::visit(std::size_t offset, std::size_t bytes, Visitor visitor) const {
   std::size_t index = index_at(offset);
   for (std::size_t done = 0; done < bytes; ++index) {
+    assert(index < tensors_.size());
     const Tensor& tensor = tensors_[index];
     const std::size_t part = std::min(ends_[index] - (offset + done), bytes - done);
     visitor(tensor, tensor.bytes - (ends_[index] - (offset + done)), done, part);

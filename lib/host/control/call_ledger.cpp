@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::host {
 
@@ -28,6 +29,7 @@ void CallLedger::note(std::uint16_t rank, const Call& call) {
     ranks_[rank].ahead.push_back(call);
   }
   most_ = std::max(most_, ++ranks_[rank].made);
+  assert(last_ranks_ != 0);
   if (call.sequence == settled_ + 1 && --last_ranks_ == 0) {
     settle();
   }
@@ -55,6 +57,7 @@ void CallLedger::note_of_rank_0(const Call& call) {
 }
 
 void CallLedger::compare(std::uint16_t rank, const Call& call) const {
+  assert(call.sequence > settled_ && call.sequence - settled_ <= open_.size());
   const Call& own = open_[call.sequence - settled_ - 1];
   if (call != own) {
     throw Error(ErrorCode::mismatch, rank,
@@ -65,6 +68,7 @@ void CallLedger::compare(std::uint16_t rank, const Call& call) const {
 
 /// Every rank has made the first open call.
 void CallLedger::settle() {
+  assert(!open_.empty());
   ++settled_;
   open_.pop_front();
   last_ranks_ = static_cast<std::size_t>(std::ranges::count(ranks_, settled_, &Rank::made));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace weir::host {
@@ -60,6 +61,7 @@ JobControl::JobControl(std::uint16_t rank, std::uint16_t world, const Patience& 
                        std::vector<std::unique_ptr<FramedStream>> streams)
     : rank_(rank), patience_(patience), peers_(world), ledger_(world),
       late_timer_(patience.lateness, Clock::now()) {
+  assert(rank < world && streams.size() == world);
   for (std::uint16_t peer = 0; peer < world; ++peer) {
     peers_[peer].stream = std::move(streams[peer]);
     if (peers_[peer].stream) {
@@ -155,6 +157,7 @@ void JobControl::tell_all_calls() {
 }
 
 void JobControl::send_calls() {
+  assert(peers_[0].stream && !untold_.empty() && untold_.size() % sizeof(NumberedCall) == 0);
   const std::size_t bytes = std::min(untold_.size(), kMostCallBytes);
   peers_[0].stream->send(code(ControlKind::calls), std::span(untold_).first(bytes));
   untold_.erase(untold_.begin(), untold_.begin() + static_cast<std::ptrdiff_t>(bytes));

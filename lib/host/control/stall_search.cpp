@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 #include <utility>
 
@@ -19,10 +20,12 @@ void StallSearch::add(const Suspicion& suspicion) {
 }
 
 void StallSearch::note_answer(std::uint16_t rank, const Progress& progress) {
+  assert(rank < answers_.size());
   answers_[rank] = {.is_there = true, .progress = progress};
 }
 
 void StallSearch::excuse(std::uint16_t rank) {
+  assert(rank < answers_.size());
   answers_[rank] = {.is_there = true, .is_excused = true};
 }
 

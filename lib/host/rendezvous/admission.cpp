@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <map>
 #include <poll.h>
 #include <stdexcept>
@@ -94,6 +95,7 @@ void Admission::open_to_callers() {
     if (callers_.size() == kMaxCallers) {
       forget_one();
     }
+    assert(callers_.size() < kMaxCallers);
     auto stream = std::make_unique<FramedStream>(std::move(socket), kMostJoinBytes);
     std::string host = stream->peer_host();
     std::string network = network_of(host);
@@ -119,6 +121,7 @@ Socket Admission::accept() {
 }
 
 void Admission::forget_one() {
+  assert(!callers_.empty());
   std::vector<WaitingCaller> waiting;
   for (const Caller& caller : callers_) {
     waiting.push_back({caller.host, caller.network, caller.claim.has_value()});

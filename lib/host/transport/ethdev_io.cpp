@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstring>
 #include <fcntl.h>
@@ -190,6 +191,7 @@ std::span<std::uint8_t> EthdevIo::reserve(std::size_t bytes) {
 }
 
 void EthdevIo::commit(std::size_t frame_bytes) {
+  assert(reserved_ != nullptr && frame_bytes <= rte_pktmbuf_tailroom(reserved_));
   rte_pktmbuf_append(reserved_, static_cast<std::uint16_t>(frame_bytes));
   outgoing_.push_back(reserved_);
   reserved_ = nullptr;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <linux/if_packet.h>
@@ -103,6 +104,7 @@ std::span<std::uint8_t> PacketSocket::reserve(std::size_t bytes) {
 }
 
 void PacketSocket::commit(std::size_t frame_bytes) {
+  assert(lengths_.size() < kBurst && frame_bytes <= kFrameBytes);
   lengths_.push_back(frame_bytes);
 }
 

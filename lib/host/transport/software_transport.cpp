@@ -162,6 +162,7 @@ void SoftwareTransport::post_receive(Channel& channel, const OutgoingMessage& me
 
 bool SoftwareTransport::post(std::size_t index, const OutgoingMessage& message) {
   Channel& channel = channels_[index];
+  assert(channel.outgoing != nullptr && channel.incoming != nullptr);
   endpoint::SendRequest request;
   request.id = message.number;
   request.kind = endpoint::SendKind::send_immediate;
@@ -238,6 +239,7 @@ IncomingMessage SoftwareTransport::message_of(Channel& channel,
                        .first(std::min(completion.bytes, std::size_t{plan_.slot_bytes})));
   }
   const endpoint::ReceiveRequest& receive = channel.receives[completion.id % plan_.slots];
+  assert(receive.id == completion.id);
   const std::size_t header_bytes = std::min(completion.bytes, receive.header.size());
   return {immediate, receive.header.first(header_bytes),
           receive.buffer.first(completion.bytes - header_bytes)};

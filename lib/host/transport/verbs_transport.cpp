@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -430,6 +431,7 @@ void VerbsTransport::post_receive(std::size_t index, std::span<ibv_sge> pieces) 
 
 bool VerbsTransport::post(std::size_t index, const OutgoingMessage& message) {
   Channel& channel = channels_[index];
+  assert(channel.posted - channel.completed <= plan_.slots);
   if (channel.posted - channel.completed == plan_.slots) {
     return false;
   }
@@ -507,6 +509,7 @@ std::span<const ibv_wc> VerbsTransport::take_completions(std::span<ibv_wc, kBatc
   if (count < 0) {
     nic_->fail("the completion queue cannot be polled", -count);
   }
+  assert(under_way_ >= static_cast<std::size_t>(count));
   under_way_ -= static_cast<std::size_t>(count);
   return room.first(static_cast<std::size_t>(count));
 }
