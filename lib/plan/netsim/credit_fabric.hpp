@@ -7,6 +7,7 @@
 #include "netsim/source.hpp"
 #include "netsim/virtual_channels.hpp"
 
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -230,6 +231,7 @@ class CreditFabric {
     fifo.onward = holds ? channel : kFree;
     is_held_[far] = holds ? 1 : 0;
     ports_[link].last = channel;
+    assert(room_[far] >= packet.bytes);
     room_[far] -= packet.bytes;
     ++packet.hop;
     const Time next = ports_[packet.hop->link].pace.time_of(packet.bytes);

@@ -4,6 +4,7 @@
 #include "netsim/day_marks.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,6 +46,7 @@ class EventQueue {
 
   /// The queue must not be empty.
   Entry pop() {
+    assert(size_ != 0);
     --size_;
     if (given_ == due_.size()) {
       if (!late_.is_empty()) {

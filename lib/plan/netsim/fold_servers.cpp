@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <deque>
 #include <random>
 #include <vector>
@@ -162,6 +163,7 @@ class ServerRun {
   void finish(std::uint64_t number) {
     Block& block = blocks_[number];
     if (++block.done == settings_.children) {
+      assert(buffers_ >= block.free_from.size());
       buffers_ -= block.free_from.size();
       close(block);
     }
@@ -189,9 +191,11 @@ class ServerRun {
       block.sums[level][place] = 1;
     }
     if (block.sums[level].size() == 1) {
+      assert(buffers_ != 0);
       --buffers_;
       close(block);
     } else if (block.sums[level][place ^ 1U] != 0) {
+      assert(buffers_ != 0);
       --buffers_;
       events_.push(now_ + settings_.fold_time,
                    {Step::Kind::sum_there, step.packet, level + 1, place / 2});
@@ -207,6 +211,7 @@ class ServerRun {
   }
 
   void free_server(std::uint64_t block) {
+    assert(present_ != 0);
     --present_;
     Group& group = group_of(block);
     if (group.waiting.empty()) {

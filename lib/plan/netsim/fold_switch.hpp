@@ -5,6 +5,7 @@
 #include "netsim/message_list.hpp"
 #include "netsim/time.hpp"
 
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -92,6 +93,7 @@ class SlotTable {
       }
       most_filling_ = ++filling_ > most_filling_ ? filling_ : most_filling_;
     }
+    assert(count_[slot] < children_);
     bits_[word_of(slot, child)] |= std::uint64_t{1} << (child % 64);
     const bool is_last = ++count_[slot] == children_;
     filling_ -= is_last ? 1 : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -31,6 +32,7 @@ class ReductionTable {
 
   /// The table must not be full.
   Entry& allocate(std::uint32_t address, std::uint64_t now) {
+    assert(!is_full() && find(address) == nullptr);
     return entries_.emplace_back(Entry{address, 0, now});
   }
 
@@ -41,6 +43,7 @@ class ReductionTable {
 
   /// Frees the entry that was touched longest ago. The table must not be empty.
   Entry evict() {
+    assert(!entries_.empty());
     const auto oldest =
         std::min_element(entries_.begin(), entries_.end(),
                          [](const Entry& a, const Entry& b) { return a.touched < b.touched; });

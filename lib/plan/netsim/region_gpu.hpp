@@ -4,6 +4,7 @@
 #include "netsim/region_run.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -49,6 +50,7 @@ class WaveControl {
 
   /// An address has got what it waited for.
   Progress complete(std::uint32_t address) {
+    assert(owns(address) && missing_[(address - first_) / wave_packets_] != 0);
     if (--missing_[(address - first_) / wave_packets_] != 0 || credited_ == missing_.size()) {
       return Progress::within_wave;
     }

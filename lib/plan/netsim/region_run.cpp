@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <deque>
 
 namespace weir::netsim {
@@ -184,6 +185,7 @@ class PushJob : public RegionJob {
     packet.sent = now_;
     const Time leaves = fabric_.send_up(gpu, packet, now_);
     const std::uint32_t plane = fabric_.plane_of(address);
+    assert(controls_[gpu].reading(plane) != 0);
     --controls_[gpu].reading(plane);
     inject_on(gpu, plane, leaves);
   }
@@ -347,6 +349,7 @@ class PullJob : public RegionJob {
     }
     table.allocate(packet.address, now_);
     fabric_.spread(at, lane_of(packet.gpu), packet, now_);
+    assert(controls_[packet.gpu].reading(plane) != 0);
     --controls_[packet.gpu].reading(plane);
     inject_on(packet.gpu, plane, now_);
   }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <deque>
 
 namespace weir::netsim {
@@ -111,6 +112,7 @@ class Run {
   // The fabric's Traveller:
 
   void packet_leaves(const Packet& packet, Time arrival) {
+    assert(packets_left_[packet.message] != 0);
     if (--packets_left_[packet.message] == 0) {
       events_.push(arrival + settings_.nodes.interface_latency,
                    {EventKind::message_there, packet.message});
@@ -285,6 +287,7 @@ class Run {
       if (rows_[row].waits == 0 && rows_[row].taken < entry.sends.count) {
         node.has_begun = true;
         node.turn = channel + 1;
+        assert(node.unsent != 0);
         --node.unsent;
         send(entry.sends.begin + rows_[row].taken++, channel, now);
         return true;
@@ -358,6 +361,7 @@ class Run {
     ++cleared_;
     result_.duration = now_;
     for (const std::uint32_t row : waiters_.of(id)) {
+      assert(rows_[row].waits != 0);
       --rows_[row].waits;
     }
     advance(schedule_.messages[id].to, now_);

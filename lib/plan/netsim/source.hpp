@@ -5,6 +5,7 @@
 #include "netsim/packet.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <deque>
 
@@ -62,6 +63,7 @@ class Source {
     const std::uint64_t packets = packets_of_next();
     transfer.bytes -= payload_of(transfer, packets);
     transfer.packets -= packets;
+    assert(unsent_ >= packets);
     unsent_ -= packets;
     is_at_head_ = transfer.packets == 0;
     if (is_at_head_) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/ring_pass.hpp"
 
+#include <cassert>
+
 namespace weir::plan {
 
 void add_ring_pass(ScheduleBuilder& builder, Router& router, const RingPass& pass) {
   const auto length = static_cast<std::uint32_t>(pass.line.size());
+  assert(length >= 2 && pass.chunks.count % length == 0);
   const std::uint32_t piece_chunks = pass.chunks.count / length;
   for (std::uint32_t from = 0; from < length; ++from) {
     const VertexId sender = pass.line[from];

@@ -2,6 +2,7 @@
 #include "plan/schedule_builder.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +18,8 @@ bool is_same_row(const Message& a, const Message& b) {
 } // namespace
 
 void ScheduleBuilder::add(Message message, std::span<const LinkId> route) {
+  assert(message.from < node_count_ && message.to < node_count_ &&
+         message.chunks.first + message.chunks.count <= schedule_.chunk_count);
   message.route = {static_cast<std::uint32_t>(schedule_.routes.size()),
                    static_cast<std::uint32_t>(route.size())};
   schedule_.routes.insert(schedule_.routes.end(), route.begin(), route.end());

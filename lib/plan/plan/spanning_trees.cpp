@@ -2,6 +2,7 @@
 #include "plan/spanning_trees.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::plan {
 namespace {
@@ -39,7 +40,9 @@ class EdgeForest {
   /// Replaces `out` by `in`. There is no cycle afterwards.
   void exchange(std::uint32_t out, std::uint32_t in) {
     std::erase(members_, out);
+    assert(std::ranges::find(members_, in) == members_.end());
     members_.push_back(in);
+    assert(members_.size() < up_.size());
     grow_again();
   }
 
