@@ -89,6 +89,55 @@ class RandomJob:
                 for name, member in self.network().members.items()]
 
 
+def messages(network: Network, rng: random.Random) -> list[Message]:
+    return [some_message(rng, network.ring.world) for _ in range(rng.randrange(1, 7))]
+
+
+def plain_turn(network: Network, rng: random.Random) -> None:
+    network.post(messages(network, rng))
+    network.run()
+
+
+def late_turn(network: Network, rng: random.Random) -> None:
+    """Ranks come one after the other."""
+    posted = messages(network, rng)
+    for rank in rng.sample(range(network.ring.world), network.ring.world):
+        network.post(posted, [rank])
+        network.wait(rng.choice((100, 20_000, 3_000_000)))
+    network.run()
+
+
+def turn_without_buffers(network: Network, rng: random.Random) -> None:
+    for host in rng.sample(network.hosts, 2):
+        host.missing_buffers = rng.randrange(1, 3)
+    plain_turn(network, rng)
+
+
+def run_that_dies(network: Network, rng: random.Random) -> None:
+    """In the middle of its messages; another takes its place, and some of its hellos come early."""
+    network.post(messages(network, rng))
+    network.wait(rng.randrange(20_000))
+    begin_again(network, rng)
+
+
+def switch_that_forgets(network: Network, rng: random.Random) -> None:
+    """Who began with it cannot go on."""
+    network.post(messages(network, rng))
+    network.wait(rng.randrange(20_000))
+    network.restart(rng.choice(list(network.members)))
+    network.wait(rng.choice((1_000, 200_000)))
+    begin_again(network, rng)
+
+
+def begin_again(network: Network, rng: random.Random) -> None:
+    network.start_run()
+    for rank in rng.sample(range(network.ring.world), network.ring.world):
+        network.say_hello([rank])
+        network.wait(rng.choice((100, 100, 30_000_000)))
+    network.run()
+    plain_turn(network, rng)
+
+
 def network_of(seed: int) -> tuple[Network, Watch]:
     rng = random.Random(seed)
     ring = Ring(rng.choice(TREES), window=rng.choice((1, 2, 4)), is_tied=rng.random() < 0.5,
@@ -99,11 +148,11 @@ def network_of(seed: int) -> tuple[Network, Watch]:
     watch = Watch(network)
     network.say_hello()
     network.run()
-    for _ in range(3):
-        network.post([some_message(rng, ring.world) for _ in range(rng.randrange(1, 7))])
-        network.run()
+    turns = (plain_turn, plain_turn, late_turn, turn_without_buffers, run_that_dies, switch_that_forgets)
+    for turn in [plain_turn] * 3 if spares_hosts else rng.choices(turns, k=4):
+        turn(network, rng)
     watch.check_end()
-    if loss == 0:
+    if loss == 0 and not any(host.repeats for host in network.hosts) and len(network.all_hosts) == 1:
         watch.check_uplinks()
     if spares_hosts:
         assert not any(host.repeats for host in network.hosts), "a rank repeats what was lost between switches"

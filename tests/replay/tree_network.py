@@ -10,7 +10,7 @@ import heapq
 import random
 import struct
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable, Iterator, NamedTuple, Sequence
 
 from fold import BF16, E4M3, E5M2, ELEMENT_BYTES, F16, F32, F64
@@ -201,7 +201,7 @@ class Host:
     def __init__(self, network: "Network", rank: int, run: int) -> None:
         """`run`: which of the network's runs, counted from 0."""
         self.network, self.ring, self.rank, self.run = network, network.ring, rank, run
-        psn = first_psn(rank, run)
+        psn, self.nonce = first_psn(rank, run), NONCE + run
         self.successor, self.predecessor = (rank + 1) % self.ring.world, (rank - 1) % self.ring.world
         self.first_psn = psn
         self.una = self.next = psn
@@ -252,7 +252,7 @@ class Host:
         return usual._replace(**said)
 
     def hello_header(self) -> Ina:
-        return self.header(session=self.network.nonce, collective=HELLO, ack_timeout=self.ring.ack_timeout, qp=self.requester(self.rank))
+        return self.header(session=self.nonce, collective=HELLO, ack_timeout=self.ring.ack_timeout, qp=self.requester(self.rank))
 
     def say_hello(self) -> None:
         self.put([Outgoing(SEND_ONLY_IMM, self.hello_header(), b"")])
@@ -315,7 +315,7 @@ class Host:
             self.network.at(self.network.now + after, lambda: self.timeout(number))
 
     def timeout(self, number: int) -> None:
-        if number != self.timer or self.una == self.next:
+        if number != self.timer or self.una == self.next or not self.is_alive:
             return
         self.retries += 1
         assert self.retries < 100, f"rank {self.rank} gives up"
@@ -442,14 +442,15 @@ class Network:
         self.matches: Counter[int] = Counter()
         self.random = random.Random(seed)
         self.noise: Callable[[tuple[str, str], bytes], str] = lambda link, frame: ""
+        self.former: list[Member] = []  # switches that were restarted
         self.members = {place.name: Member(place) for place in places(ring)}
         self.root = next(iter(self.members))
         self.now = 0
         self.queue: list[tuple[int, int, Callable[[], None]]] = []
         self.scheduled = self.number = 0  # of the newest event, and of the one that happens
         self.on_the_way = 0
-        self.runs = 0
-        self.hosts: list[Host] = []
+        self.all_hosts: list[list[Host]] = []  # by run
+        self.hosts: list[Host] = []  # of the newest one
         self.furthest: list[int] = []
         self.start_run()
         self.leaf_of = {rank: name for name, member in self.members.items() for child in member.place.children
@@ -503,6 +504,10 @@ class Network:
     def state(self) -> str:
         return "; ".join(f"rank {h.rank} got {len(h.got)} sent {len(h.starts)} una {serial(h.una, h.first_psn, 24)}"
                          for h in self.hosts)
+
+    def sender_to(self, qp: int, rank: int) -> Host:
+        """The rank's host in the run to which the successor's queue pair belongs."""
+        return self.all_hosts[qp >> 12][rank]
 
     # -- frames
 
@@ -592,12 +597,18 @@ class Network:
 
     # -- what jobs do
 
+    def restart(self, name: str) -> None:
+        """A switch that has forgotten everything. Its sessions are others."""
+        place = self.members[name].place
+        self.former.append(self.members[name])
+        self.members[name] = Member(replace(place, first_session=place.first_session + 0x10000))
+
     def start_run(self) -> None:
         """Other processes, which know nothing of those before them."""
-        self.nonce = NONCE + self.runs
-        self.hosts = [Host(self, rank, self.runs) for rank in range(self.ring.world)]
+        self.hosts = [Host(self, rank, len(self.all_hosts)) for rank in range(self.ring.world)]
+        self.all_hosts.append(self.hosts)
+        self.nonce = self.hosts[0].nonce
         self.furthest = [host.first_psn for host in self.hosts]
-        self.runs += 1
 
     def say_hello(self, ranks: Sequence[int] | None = None) -> None:
         for rank in range(self.ring.world) if ranks is None else ranks:

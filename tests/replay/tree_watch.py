@@ -111,12 +111,12 @@ class Watch:
             raise Wrong(f"{member.place.name}: {sent.kind} differs from the first packet with its PSN")
 
     def check_packet(self, member: Member, roce: Roce, line: Line) -> None:
-        host = self.network.hosts[line.rank]
+        host = self.network.sender_to(roce.qp, line.rank)
         number, k = self.message_at(host, roce.psn)
         goes_up = line.kind is Kind.OUTGOING
         ina = roce.ina() if k == 0 else None
         if k == 0:
-            self.check_header(member, ina, number, goes_up)
+            self.check_header(member, ina, number, goes_up, host.nonce)
         if not number:
             return
         message = host.messages[number - 1]
@@ -133,15 +133,15 @@ class Watch:
         number, start = max(((n, s) for n, s in host.starts.items() if serial(psn, s, 24) >= 0), default=(0, psn))
         return number, serial(psn, start, 24)
 
-    def check_header(self, member: Member, ina: Ina | None, number: int, goes_up: bool) -> None:
+    def check_header(self, member: Member, ina: Ina | None, number: int, goes_up: bool, nonce: int) -> None:
         now = member.switch.incarnation
         if ina is None or ina.flags != (PARTIAL if goes_up else RESULT) or ina.epoch != EPOCH:
             raise Wrong(f"{member.place.name}: message {number} leaves with the header {ina}")
         if ina.collective == HELLO and goes_up:
-            want = digest_of(self.ring), member.place.children[0].lo, self.network.nonce
+            want = digest_of(self.ring), member.place.children[0].lo, nonce
         elif ina.collective == HELLO:
             assert now
-            want = self.network.nonce, 0, now.session
+            want = nonce, 0, now.session
         else:
             assert now
             want = number, ina.root, now.parents_session if goes_up else now.session
@@ -164,6 +164,8 @@ class Watch:
                 if not serial(a, s, 24) <= 0 or not serial(s, e, 24) <= 0:
                     raise Wrong(f"{name}: C_{rank} has a {a:#x}, s {s:#x}, e {e:#x}")
             for (name, a, s, _), (further, next_a, next_s, _) in zip(flows, flows[1:]):
+                if not self.are_of_one_life(name, further):
+                    continue
                 if serial(next_s, s, 24) > 0:
                     raise Wrong(f"C_{rank}: s grows from {name}, {s:#x}, to {further}, {next_s:#x}")
                 if serial(next_a, a, 24) < 0:
@@ -171,6 +173,12 @@ class Watch:
             for name, a, _, _ in flows:
                 if serial(a, self.network.hosts[(rank + 1) % self.ring.world].expected, 24) > 0:
                     raise Wrong(f"{name}: C_{rank} has an a above what rank {rank + 1} has")
+
+    def are_of_one_life(self, one: str, other: str) -> bool:
+        """Neither has forgotten what the other has begun with it."""
+        near, far = self.network.members[one].switch.incarnation, self.network.members[other].switch.incarnation
+        assert near and far
+        return near.parents_session == far.session or far.parents_session == near.session
 
     def way_of(self, rank: int) -> list[tuple[str, "object"]]:
         """The switches from a rank to its successor that have begun, and what they know of the connection."""
