@@ -331,13 +331,13 @@ class Rules:
         if not self.may_answer(line.number):
             return None
         flow = self.flow(line.number)
+        longest = self.longest if self.longest is not None else self.longest_timer()
         if line.kind is Kind.ENTERING:
-            ns = max(flow.hushed_until_ns, self.may_ask_at(line))
+            ns = max(flow.heard_ns + longest, flow.hushed_until_ns, self.may_ask_at(line))
             return Due(ns, lambda: self.ask(line)) if flow.lacks_packets else None
         stalled = self.switch.stalled()
         if stalled is None or line.number in stalled[0].packets:
             return None
-        longest = self.longest if self.longest is not None else self.longest_timer()
         return Due(max(stalled[1] + longest, flow.heard_ns + longest, flow.hushed_until_ns, self.may_ask_at(line)),
                    lambda: self.ask(line))
 

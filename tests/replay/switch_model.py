@@ -25,10 +25,6 @@ AGEING_NS = 600 * 10**9  # connections.aging_s unless configured
 SHORTEST_ACK_TIMEOUT = 12  # 1 .. 11 count as that
 UNTOLD_DEAD_NS = 3600 * 10**9
 
-# Why a tree's packet is dropped.
-NO_RESULT = "no_result"  # the parent's lacks RESULT
-NO_PARTIAL = "no_partial"  # a child switch's lacks PARTIAL
-UNTOLD_QP = "untold_qp"  # in a hello
 
 # -- reduction
 
@@ -661,12 +657,13 @@ class Switch:
 
     def wrong_flags(self, ina: Ina, line: Line) -> str | None:
         """By kind of child, or from the parent."""
-        wants_result = line.kind is Kind.ENTERING
-        wants_partial = not wants_result and self.tree.is_switch(line.sender)
-        if bool(ina.flags & RESULT) != wants_result:
-            return NO_RESULT if wants_result else "result_flag"
-        if bool(ina.flags & PARTIAL) != wants_partial:
-            return NO_PARTIAL if wants_partial else "partial_flag"
+        if line.kind is Kind.ENTERING:
+            if ina.flags & (RESULT | PARTIAL) != RESULT:
+                return "raw_from_parent"
+        elif ina.flags & RESULT:
+            return "result_flag"
+        elif bool(ina.flags & PARTIAL) != self.tree.is_switch(line.sender):
+            return "partial_flag" if ina.flags & PARTIAL else "raw_from_switch"
         return "reserved_bits" if ina.flags & ~(RESULT | PARTIAL) else None
 
     def wrong_hello(self, ina: Ina, line: Line) -> str | None:
@@ -679,7 +676,7 @@ class Switch:
         if ina.ack_timeout > 31:
             return "bad_ack_timeout"
         if self.tree.has_switches and not told_qp(ina):
-            return UNTOLD_QP
+            return "queue_pair_untold"
         if ina.flags & PARTIAL and ina.msg != digest_of(self.case):
             return "ring_differs"
         if ina.flags & PARTIAL and ina.root != self.tree.children[line.sender].lo:
@@ -808,12 +805,13 @@ class Switch:
     def begin(self, hellos: list[Waiting], result: Packet | None) -> None:
         """`hellos` are by child. `result`: the parent's, by which a switch that has one begins."""
         self.end_incarnation()
+        stays = self.runs_that_stay(hellos[0].run)
         for waiting in self.waiting:
             for other in waiting:
-                if other not in hellos:
+                if other not in hellos and other.run not in stays:
                     self.drop(other.index, "hello_given_up")
-            waiting.clear()
-        self.climbs.clear()
+            waiting[:] = [other for other in waiting if other.run in stays]
+        self.climbs = {run: climb for run, climb in self.climbs.items() if run in stays}
         packets = [Packet(h.index, h.roce, h.line, message_zero(h.ina, h.roce.psn), 0) for h in hellos]
         arrived = packets + [result] * (result is not None)
         connections = [self.admitted(packet) for packet in arrived]
@@ -827,6 +825,12 @@ class Switch:
         for packet in arrived:
             self.into_slot(packet)
 
+    def runs_that_stay(self, begun: Run) -> list[Run]:
+        """Sets that have climbed and may have begun above: a host whose hello was acknowledged there says it no more."""
+        newest = self.newest_climb()
+        return [run for run, climb in self.climbs.items() if run != begun and (
+            run[0] > begun[0] or run[0] == begun[0] and climb is newest)]
+
     def admitted(self, packet: Packet) -> Connection:
         ina, roce = the_ina(packet.roce), packet.roce
         qp = told_qp(ina)
@@ -838,7 +842,7 @@ class Switch:
             return
         for slot in self.slots.values():
             for packet in slot.packets.values():
-                if not slot.released:
+                if not self.has_left(slot, packet.line):
                     self.drop(packet.index, "incarnation_flush")
         self.slots.clear()
         for connection in self.incarnation.connections:
@@ -990,8 +994,7 @@ class Switch:
                 self.leave(own, slot, last, asks=gap and self.ready() is None)
 
     def result_lines(self) -> list[Line]:
-        """In the order of the children to which the results go: that of the entering line goes to the first one. On the
-        root, in the order of the ranks."""
+        """In the order of the children that get the results, the first one's from the parent; on the root, that send."""
         lines = [line for line in self.tree.lines if line.kind is not Kind.OUTGOING]
         return sorted(lines, key=lambda line: line.receiver) if self.tree.parent else lines
 
@@ -1011,7 +1014,7 @@ class Switch:
         self.emit(own._replace(roce=replace(roce, frame=frame)), slot, last,
                   "partial" if self.line(own.line).kind is Kind.OUTGOING else "result")
         flow.left(roce.psn, self.now)
-        if frame[at] & 0x80 and flow.timed is None:
+        if frame[at] & 0x80 and flow.timed is None and self.line(own.line).kind is not Kind.OUTGOING:
             flow.timed = roce.psn, self.now
 
     def outgoing_header(self, ina: Ina, line: Line) -> Ina:

@@ -133,7 +133,7 @@ def begin_again(network: Network, rng: random.Random) -> None:
     network.start_run()
     for rank in rng.sample(range(network.ring.world), network.ring.world):
         network.say_hello([rank])
-        network.wait(rng.choice((100, 100, 30_000_000)))
+        network.wait(rng.choice((0, 0, 30_000_000)))
     network.run()
     plain_turn(network, rng)
 

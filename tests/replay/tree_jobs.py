@@ -175,9 +175,9 @@ def rogue_child(network: Network) -> None:
     other = host.hello_header()._replace(session=0xBAD, flags=PARTIAL)
     digest = network.members["rack0"].switch.climbing_header(other).msg
     hellos: list[tuple[str, dict[str, int]]] = [
-        ("no_partial", {"flags": 0}), ("result_flag", {"flags": RESULT}), ("result_flag", {"flags": RESULT | PARTIAL}),
+        ("raw_from_switch", {"flags": 0}), ("result_flag", {"flags": RESULT}), ("result_flag", {"flags": RESULT | PARTIAL}),
         ("reserved_bits", {"flags": PARTIAL | 4}), ("ring_differs", {"msg": digest ^ 1}), ("range_differs", {"root": 1}),
-        ("untold_qp", {"qp": 0}), ("untold_qp", {"qp": 1 << 24}), ("bad_nonce", {"session": 0}),
+        ("queue_pair_untold", {"qp": 0}), ("queue_pair_untold", {"qp": 1 << 24}), ("bad_nonce", {"session": 0}),
         ("bad_ack_timeout", {"ack_timeout": 32})]
     for fate, said in hellos:
         frame = forged(host, 0, other._replace(msg=digest, root=0)._replace(**said), qp=0x999)
@@ -185,7 +185,7 @@ def rogue_child(network: Network) -> None:
     begin(network)
     send(network, *SOME)
     message = host.header(msg=4, flags=PARTIAL, session=session_of(network, "spine0"), collective=BARRIER)
-    for fate, said in (("no_partial", {"flags": 0}), ("result_flag", {"flags": RESULT}),
+    for fate, said in (("raw_from_switch", {"flags": 0}), ("result_flag", {"flags": RESULT}),
                        ("reserved_bits", {"flags": PARTIAL | 0x80}), ("wrong_session", {"session": session_of(network, "rack0")}),
                        ("wrong_epoch", {"epoch": 6})):
         network.inject("spine0", forged(host, next_place(host), message._replace(**said)), "drop." + fate)
@@ -200,7 +200,7 @@ def rogue_child(network: Network) -> None:
 def rogue_rank(network: Network) -> None:
     """A rank sends what only switches may send, and a stranger sends as others"""
     host = network.hosts[0]
-    network.inject("rack0", forged(host, 0, host.hello_header()._replace(qp=0)), "drop.untold_qp")
+    network.inject("rack0", forged(host, 0, host.hello_header()._replace(qp=0)), "drop.queue_pair_untold")
     network.inject("rack0", forged(host, 0, host.hello_header()._replace(flags=PARTIAL)), "drop.partial_flag")
     begin(network)
     send(network, *SOME)
@@ -228,8 +228,8 @@ def rogue_parent(network: Network) -> None:
     network.say_hello([1, 2])
     network.wait(MS)
     for fate, said in (("total_without_set", {"msg": 0xBAD}), ("total_without_set", {"epoch": 4}),
-                       ("no_result", {"flags": 0}), ("partial_flag", {"flags": RESULT | PARTIAL}),
-                       ("disagree_type", {"dtype": I32}), ("untold_qp", {"qp": 0}), ("bad_root", {"root": 1}),
+                       ("raw_from_parent", {"flags": 0}), ("raw_from_parent", {"flags": RESULT | PARTIAL}),
+                       ("disagree_type", {"dtype": I32}), ("queue_pair_untold", {"qp": 0}), ("bad_root", {"root": 1}),
                        ("bad_nonce", {"msg": 0})):
         network.inject("rack0", forged(entering, 0, result._replace(**said)), "drop." + fate)
     network.say_hello([3])
@@ -241,8 +241,8 @@ def rogue_parent(network: Network) -> None:
     for fate, said in (("wrong_session", {}), ("history_conflict", {"session": above})):
         network.inject("rack0", forged(entering, next_place(entering), result._replace(**said)), "drop." + fate)
     total = entering.header(msg=4, flags=RESULT, session=above, collective=BARRIER)
-    for fate, said in (("no_result", {"flags": 0}), ("no_result", {"flags": PARTIAL}),
-                       ("partial_flag", {"flags": RESULT | PARTIAL}), ("reserved_bits", {"flags": RESULT | 4}),
+    for fate, said in (("raw_from_parent", {"flags": 0}), ("raw_from_parent", {"flags": PARTIAL}),
+                       ("raw_from_parent", {"flags": RESULT | PARTIAL}), ("reserved_bits", {"flags": RESULT | 4}),
                        ("wrong_session", {"session": session_of(network, "rack0")}), ("wrong_epoch", {"epoch": 6}),
                        ("total_early", {})):
         network.inject("rack0", forged(entering, next_place(entering), total._replace(**said)), "drop." + fate)
@@ -410,8 +410,7 @@ def tree_yaml(case: TreeCase) -> str:
 
 def child_yaml(child: Child) -> str:
     if child.switch:
-        ranks = ", ".join(map(str, range(child.lo, child.hi + 1)))
-        return f"{{ switch: {child.switch}, ranks: [{ranks}]{port_yaml(child)} }}"
+        return f"{{ switch: {child.switch}, ranks: [{child.lo}, {child.hi}]{port_yaml(child)} }}"
     return f"{{ rank: {child.lo}{port_yaml(child)} }}"
 
 
