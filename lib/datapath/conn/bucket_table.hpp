@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -69,6 +70,7 @@ class BucketTable {
   /// greatest `age_of`. nullptr when all places are taken and `age_of` is nullopt for all.
   template <typename AgeOf>
   Entry* insert(std::uint64_t key, AgeOf&& age_of) {
+    assert(key != kNoKey && find(key) == nullptr);
     std::optional<std::uint64_t> greatest;
     std::size_t place = entries_.size();
     for (const std::size_t bucket : home_of(key)) {
@@ -86,6 +88,7 @@ class BucketTable {
     if (!greatest) {
       return nullptr;
     }
+    assert(size_ != 0);
     --size_;
     return put(place, key);
   }
@@ -96,6 +99,7 @@ class BucketTable {
   }
 
   void erase(const Entry& entry) {
+    assert(owns(entry) && size_ != 0);
     const auto place = static_cast<std::size_t>(&entry - entries_.data());
     keys_[place / kWays][place % kWays] = kNoKey;
     --size_;

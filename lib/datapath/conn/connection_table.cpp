@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cassert>
+#include <limits>
 
 namespace weir::conn {
 
@@ -43,6 +44,7 @@ Connection& ConnectionTable::put_stranger(const QueuePair& name, std::uint16_t p
     });
     assert(connection != nullptr); // every stranger may be forgotten
     *connection = {.pair = name.pair, .qp = name.qp, .port = port};
+    assert(port < std::numeric_limits<std::uint64_t>::digits);
     strangers_ports_ |= std::uint64_t{1} << port;
   }
   connection->state = state;

@@ -6,6 +6,7 @@
 #include "wire/psn.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -100,12 +101,14 @@ Incarnations::Incarnations(const ring::CurrentRings& current,
 void Incarnations::take(std::uint16_t ring, RingConnections connections) {
   const std::size_t most_given_up = (connections.admitted.size() + 1) * WaitingHellos::kPerChild;
   rings_.resize(current_->rings().size());
+  assert(!rings_[ring]);
   rings_[ring].emplace(std::move(connections));
   given_up_.reserve(std::max(given_up_.capacity(), most_given_up));
   handed_over_.reserve(given_up_.capacity());
 }
 
 void Incarnations::adopt(std::uint16_t ring, RingConnections connections) {
+  assert(spare_children_ >= connections.admitted.size());
   spare_children_ -= static_cast<std::uint32_t>(connections.admitted.size());
   take(ring, std::move(connections));
   ports_.adopt(ring);
@@ -242,6 +245,7 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
   RingConnections& state = *rings_[ring];
   end_incarnation(ring);
   state.incarnation = std::exchange(state.complete, std::nullopt);
+  assert(state.incarnation && state.hellos.is_complete(*state.incarnation));
   state.epoch = state.incarnation->epoch;
   state.session = sessions_.draw(state.session);
   for (std::uint16_t child = 0; child < state.beginning.size(); ++child) {
@@ -318,6 +322,7 @@ void Incarnations::admit(const WaitingHello& hello, const ring::RingChild& sende
                          std::uint64_t now) {
   RingConnections& state = *rings_[sender.ring];
   Connection& connection = *hello.connection;
+  assert(connection.hellos != 0);
   --connection.hellos;
   // It belonged to another ring before.
   if (connection.state == ConnectionState::live) {
@@ -377,6 +382,7 @@ void Incarnations::end_flow(const ring::RingChild& sender) {
   if (requester == nullptr) {
     return;
   }
+  assert(requester->claimants != 0);
   if (--requester->claimants == 0) {
     return requesters_.erase(*requester);
   }
@@ -424,6 +430,7 @@ void Incarnations::end_incarnation(std::uint16_t ring) {
 }
 
 void Incarnations::leave_ring(Connection& connection) {
+  assert(rings_[connection.ring]->admitted[connection.child] == &connection);
   end_flow({connection.ring, connection.child});
   rings_[connection.ring]->admitted[connection.child] = nullptr;
   connection.state = ConnectionState::dead;
@@ -521,6 +528,7 @@ void Incarnations::give_up(std::uint16_t ring, WaitingHello& hello, DropReason r
   if (taken.claim != 0) {
     claims_.remove(taken.claim);
   }
+  assert(taken.connection->hellos != 0);
   --taken.connection->hellos;
   connections_.forget_unused(*taken.connection);
 }

@@ -12,6 +12,7 @@ MessageHistory::MessageHistory(std::span<MessageRecord> records, std::uint32_t p
     : records_(records), packets_per_message_(packets_per_message), last_found_(records.data()) {}
 
 void MessageHistory::begin(std::uint32_t psn, const wire::MessageShape& shape) {
+  assert(!records_.empty() && packets_per_message_ != 0);
   for (MessageRecord& record : records_) {
     record.packets = 0;
   }
@@ -133,6 +134,7 @@ const MessageRecord* MessageHistory::nearest_after(std::uint64_t message) {
 }
 
 void MessageHistory::move_newest_to(std::uint64_t message, std::uint32_t psn) {
+  assert(message > newest_ && message - newest_ <= depth() / 2);
   for (std::uint64_t entering = newest_ + 1; entering <= message; ++entering) {
     MessageRecord& record = record_of(entering);
     if (record.is_known()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/port_bindings.hpp"
 
+#include <cassert>
+
 namespace weir::conn {
 
 PortBindings::PortBindings(const ring::CurrentRings& current)
@@ -71,6 +73,7 @@ void PortBindings::update(const ring::RingChild& child) {
 }
 
 void PortBindings::update_source(std::uint16_t pair) {
+  assert(pair != 0 && pair <= sources_.size());
   std::uint64_t& source = sources_[pair - 1u];
   source = 0;
   for (const ring::RingChild& sender : current_->senders(pair)) {

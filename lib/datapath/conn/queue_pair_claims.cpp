@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/queue_pair_claims.hpp"
 
+#include <cassert>
 #include <optional>
 
 namespace weir::conn {
@@ -55,6 +56,7 @@ void QueuePairClaims::add(std::uint64_t name) {
 void QueuePairClaims::remove(std::uint64_t name) {
   const Lock lock(is_locked_);
   std::uint32_t* claimants = claimants_.find(name);
+  assert(claimants == nullptr || *claimants != 0);
   if (claimants != nullptr && --*claimants == 0) {
     claimants_.erase(*claimants);
   }

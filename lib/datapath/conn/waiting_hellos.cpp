@@ -2,6 +2,7 @@
 #include "conn/waiting_hellos.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 #include <utility>
 
@@ -43,6 +44,7 @@ WaitingHello& WaitingHellos::place_for(std::uint16_t child, std::uint16_t port) 
 }
 
 void WaitingHellos::put(WaitingHello& place, const WaitingHello& hello) {
+  assert(place.frame == nullptr && hello.frame != nullptr);
   place = hello;
   place.order = place.heard = arrivals_++;
   ++size_;
@@ -93,6 +95,7 @@ std::uint32_t WaitingHellos::waiting_of(std::uint16_t child) const {
 }
 
 WaitingHello WaitingHellos::take(WaitingHello& place) {
+  assert(place.frame != nullptr && size_ != 0);
   --size_;
   return std::exchange(place, {});
 }

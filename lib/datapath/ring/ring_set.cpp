@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <stdexcept>
 #include <utility>
 
@@ -32,9 +33,11 @@ std::uint16_t RingSet::next_index() const {
 }
 
 RingSet RingSet::without(std::uint16_t ring) const {
+  assert(!is_withdrawn(ring));
   RingSet less = *this;
   less.ring_by_id_.erase(rings_[ring].spec().id);
   less.withdrawn_.push_back(ring);
+  assert(members_ >= rings_[ring].spec().members.size());
   less.members_ -= rings_[ring].spec().members.size();
   for (const std::uint16_t pair : sender_pairs_[ring]) {
     std::erase_if(less.pairs_[pair - 1u].senders,
