@@ -4,9 +4,13 @@
 #include "slot/result_packet.hpp"
 #include "slot/slot_table.hpp"
 
+#include <algorithm>
+#include <cassert>
+
 namespace weir::slot {
 
 void Reduction::offer(const Task& task) {
+  assert(is_made());
   task_ = task;
   phase_.store(Phase::offered, std::memory_order_release);
 }
@@ -18,6 +22,9 @@ bool Reduction::make() {
     return false;
   }
   const std::size_t skip = ina_bytes(task_.frames.front()->packet);
+  assert(std::ranges::all_of(task_.frames, [&](const frame::Frame* frame) {
+    return frame->packet.payload_bytes == skip + task_.result.size();
+  }));
   crc_ = fold_frames(task_.frames, skip, task_.fold, task_.result);
   for (frame::Frame* frame : task_.results) {
     seal_result(*frame, {task_.result, crc_}, task_.session);

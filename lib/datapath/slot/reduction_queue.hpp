@@ -5,6 +5,7 @@
 #include "weir/ina.hpp"
 
 #include <array>
+#include <cassert>
 #include <cstdint>
 
 namespace weir::slot {
@@ -31,16 +32,23 @@ class ReductionQueue {
   std::uint32_t size() const { return tail_ - head_; }
 
   /// Place 0 has the oldest one.
-  Entry& at(std::uint32_t place) { return entries_[(head_ + place) % kMost]; }
+  Entry& at(std::uint32_t place) {
+    assert(place < size());
+    return entries_[(head_ + place) % kMost];
+  }
 
   /// Adds one; the queue must not be full.
   Entry& add() {
+    assert(!is_full());
     Entry& entry = entries_[tail_++ % kMost];
     entry.has_left = false;
     return entry;
   }
 
-  void remove_oldest() { ++head_; }
+  void remove_oldest() {
+    assert(!is_empty() && at(0).has_left);
+    ++head_;
+  }
 
  private:
   std::array<Entry, kMost> entries_;

@@ -113,6 +113,8 @@ std::optional<SlotEvent> SlotTable::disagreement(const Slot& slot,
 }
 
 void SlotTable::reclaim(Slot& slot, const Contribution& contribution) {
+  assert(state_of(slot) == State::empty || state_of(slot) == State::complete);
+  assert(contribution.data_bytes <= dimensions_.mtu && filling_.size() < slots_.size());
   slot.state = State::filling;
   slot.arrived = 0;
   slot.data_bytes = contribution.data_bytes;
@@ -145,6 +147,7 @@ SlotTable::TotalFrames SlotTable::total_frames_of(std::uint32_t slot) const {
 
 std::uint32_t fold_frames(std::span<frame::Frame* const> frames, std::size_t skip, const Fold& fold,
                           std::span<std::uint8_t> result) {
+  assert(!frames.empty() && frames.size() <= kMaxWorld);
   std::array<std::byte*, kMaxWorld> payloads;
   std::transform(frames.begin(), frames.end(), payloads.begin(), [skip](const frame::Frame* frame) {
     return reinterpret_cast<std::byte*>(frame->payload() + skip);

@@ -141,6 +141,7 @@ class SlotTable {
   /// For a slot that arrive() just called completed: its frames in order of children, which the
   /// caller owns again once it has called release().
   std::span<frame::Frame* const> frames_of(std::uint32_t slot) const {
+    assert(slots_[slot].arrived == dimensions_.children);
     return {frames_.data() + std::size_t{slot} * senders_, dimensions_.children};
   }
 
@@ -302,6 +303,8 @@ class SlotTable {
     }
   };
 
+  static_assert(sizeof(Slot) == frame::kCacheLine);
+
   State state_of(const Slot& slot) const {
     return slot.generation == generation_ ? slot.state : State::empty;
   }
@@ -363,6 +366,7 @@ class SlotTable {
 template <typename Release>
 void SlotTable::flush(Release&& release) {
   flush_some(filling_.size(), release);
+  assert(held_ == 0);
   ++generation_;
 }
 

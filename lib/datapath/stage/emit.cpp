@@ -9,6 +9,7 @@
 #include "wire/icrc.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <thread>
 
@@ -48,6 +49,7 @@ void Emit::make_room(frame::Instant now) {
 /// The slot's result is there. It leaves when all before it have left.
 unsigned Emit::take_result(Entry& entry, frame::Instant now) {
   RingState& ring = *rings_[entry.ring];
+  assert(!entry.has_left && entry.reduction.is_made());
   const auto frames = entry.reduction.task().frames.size();
   ring.slots.make_ready(entry.slot, entry.reduction.crc());
   ++ring.counters.slots_completed;
@@ -81,6 +83,7 @@ unsigned Emit::send_results(std::uint16_t index, const Due& due, AckRequest ack_
   const auto frames = ring.slots.release(due.slot());
   ring.counters.results += frames.size();
   const std::span<recovery::Flow> flows = incarnations_.flows_of(index);
+  assert(flows.size() >= frames.size());
   schedule_.expect(index, now.ns + recovery::kTimerFloor);
   forward_.send_results(
       frames, incarnations_.ports().receiver_ports_of(index), now,

@@ -2,6 +2,7 @@
 #include "stage/fair_queue.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <utility>
 
@@ -79,6 +80,7 @@ void FairQueue::push(Row& row, std::uint32_t ring_group) {
 }
 
 std::uint32_t FairQueue::pop(Row& row) {
+  assert(!row.is_empty());
   return std::exchange(row.first, lines_[row.first].next);
 }
 
@@ -153,6 +155,7 @@ std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t ring
 
 void FairQueue::append(frame::Frame& frame, std::uint32_t ring_group) {
   Line& line = lines_[ring_group];
+  assert(free_ != kNone);
   const std::uint32_t place = std::exchange(free_, places_[free_].next);
   places_[place] = {&frame, kNone, cost_of(frame.length)};
   (line.frames == 0 ? line.first : places_[line.last].next) = place;
@@ -168,6 +171,7 @@ frame::Frame* FairQueue::pop(Line& line) {
   const std::uint32_t place = line.first;
   line.first = std::exchange(places_[place].next, free_);
   free_ = place;
+  assert(line.frames != 0 && size_ != 0);
   --line.frames;
   --size_;
   return places_[place].frame;
@@ -267,6 +271,7 @@ void FairQueue::regroup(const std::function<std::uint16_t(const frame::Frame&)>&
   while (frame::Frame* frame = take_any()) {
     frames.push_back(frame);
   }
+  assert(size_ == 0);
   for (frame::Frame* frame : frames) {
     append(*frame, ring_group_of(*frame));
   }

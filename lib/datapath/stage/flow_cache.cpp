@@ -2,6 +2,7 @@
 #include "stage/flow_cache.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <optional>
 
@@ -153,6 +154,7 @@ void FlowCache::learn(frame::Frame& frame, const conn::Verdict& verdict,
     entry->ina = wire::view_as<wire::InaHeader>(frame.payload());
     entry->packets = verdict.record->packets;
   }
+  assert(live.connection->state == conn::ConnectionState::live);
   bth_offset_[frame.ingress] = packet.bth_offset;
   ++learnt_;
 }

@@ -8,6 +8,7 @@
 #include "wire/syndrome.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::stage {
 
@@ -104,7 +105,9 @@ void Recover::advance(const RingChild& sender, std::uint32_t psn) {
     flow.next_in = wire::psn_add(flow.next_in, 1);
   }
   ring.gaps += flow.lacks_packets() ? 1 : 0;
+  assert(ring.gaps != 0 || !lacked);
   ring.gaps -= lacked ? 1 : 0;
+  assert(ring.gaps <= incarnations_.flows_of(sender.ring).size());
 }
 
 void Recover::came_again(const frame::Frame& frame, const conn::Verdict& verdict,
@@ -358,6 +361,7 @@ unsigned Recover::take_turn(std::uint16_t ring, frame::Instant now) {
   Turns& children = rings_[ring]->resending;
   const RingChild sender{ring, children.pop()};
   const unsigned tried = resend_from_next(sender, std::min(kResendsPerTurn, allowed_), now);
+  assert(allowed_ >= std::max(tried, 1U));
   allowed_ -= std::max(tried, 1U); // a turn in vain takes its time too
   if (incarnations_.flow_of(sender).is_resending) {
     children.push(sender.child);

@@ -2,6 +2,7 @@
 #include "stage/ring_state.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace weir::stage {
 
@@ -36,6 +37,7 @@ std::optional<Stall> RingState::unfinished() const {
 }
 
 void RingState::advance(Due& leaving, const wire::OpcodeInfo& kind, std::uint64_t now_ns) const {
+  assert(leaving.packet < packets_per_message && leaving.slot() < slots.slots());
   leaving.since_ns = now_ns;
   ++leaving.packet;
   if (!kind.ends_message()) {

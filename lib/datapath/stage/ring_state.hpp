@@ -10,6 +10,7 @@
 #include "slot/slot_table.hpp"
 #include "stage/turns.hpp"
 
+#include <cassert>
 #include <memory_resource>
 #include <optional>
 #include <vector>
@@ -71,6 +72,7 @@ struct RingState {
   /// before it, they are missing no longer.
   void leaves(recovery::Flow& flow, std::uint32_t psn, std::uint64_t now_ns) {
     if (flow.left(psn, now_ns)) [[unlikely]] {
+      assert(gaps != 0);
       --gaps;
     }
   }

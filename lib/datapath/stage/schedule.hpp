@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,7 @@ class Schedule {
 
   /// The ring is to be polled by then.
   void expect(std::uint16_t ring, std::uint64_t time) {
+    assert(ring < due_.size());
     if (time < due_[ring]) {
       due_[ring] = time;
       first_[ring / kBlock] = std::min(first_[ring / kBlock], time);

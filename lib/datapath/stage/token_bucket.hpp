@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 
 namespace weir::stage {
@@ -33,6 +34,7 @@ class TokenBucket {
     }
     const std::uint64_t passed = now_ns - at_ns_;
     at_ns_ = now_ns;
+    assert(level_ <= full_);
     const std::uint64_t missing = full_ - level_;
     level_ = passed > missing / rate_ ? full_ : level_ + passed * rate_;
   }
@@ -41,7 +43,11 @@ class TokenBucket {
 
   std::uint64_t tokens() const { return level_ / kToken; }
 
-  void take() { level_ -= kToken; }
+  /// There must be one.
+  void take() {
+    assert(has_token());
+    level_ -= kToken;
+  }
 
   std::uint64_t rate() const { return rate_; }
 

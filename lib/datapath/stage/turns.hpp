@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -24,6 +25,7 @@ class Turns {
 
   /// At the end, unless it waits already.
   void push(std::uint16_t number) {
+    assert(number < next_.size());
     if (next_[number] != kAbsent) {
       return;
     }
@@ -37,6 +39,7 @@ class Turns {
     const std::uint16_t number = first_;
     first_ = next_[number];
     next_[number] = kAbsent;
+    assert(size_ != 0);
     --size_;
     return number;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/worker.hpp"
 
+#include <cassert>
 #include <set>
 #include <utility>
 
@@ -37,6 +38,7 @@ void Worker::adopt(std::uint16_t ring, WorkerRing room) {
   state_.rings.resize(state_.current->rings().size());
   state_.schedule.resize(state_.current->rings().size());
   pipeline_.recover.resize(state_.current->rings().size());
+  assert(!state_.rings[ring]);
   state_.rings[ring].emplace(std::move(room.state));
   state_.owned.push_back(ring);
   pipeline_.queue.follow_ring_groups();
@@ -56,6 +58,7 @@ void Worker::set_ports_down(l2::PortSet ports, frame::Instant now) {
 }
 
 WorkerRing Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
+  assert(state_.rings[ring]);
   auto connections = pipeline_.classify.withdraw_ring(ring, now);
   WorkerRing room(std::move(*state_.rings[ring]), std::move(connections));
   state_.rings[ring].reset();
