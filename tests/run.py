@@ -139,6 +139,8 @@ STAGES = [
     on_the_clock("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
     on_the_clock("demo", "tools/demo, small, with loss",
                  ["tools/demo", "--size", "4MiB", "--ranks", "4", "--loss", "0.01"]),
+    on_the_clock("fabric-demo", "tools/demo --fabric, small, with loss",
+                 ["tools/demo", "--fabric", "--size", "2MiB", "--loss", "0.01"]),
     on_the_clock("training", "tools/demo --training, short", ["tools/demo", "--training", "--steps", "20"]),
     on_the_clock("packages", "the Debian packages: built, installed on a bare Debian, run there by systemd",
                  ["tests/packages.py"]),

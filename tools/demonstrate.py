@@ -148,18 +148,18 @@ def start_switch(options: argparse.Namespace, folder: Path) -> Process:
     return start_configured(WEIR, configuration(options, folder), folder)
 
 
-def start_configured(program: Path, content: str, folder: Path) -> Process:
+def start_configured(program: Path, content: str, folder: Path, name: str = "weir") -> Process:
     """A switch with this configuration, when it is ready."""
-    file = folder / "weir.yaml"
+    file = folder / f"{name}.yaml"
     file.write_text(content)
-    weir = Process("weir", [str(program), "--config", str(file), "--no-interactive"], folder)
+    weir = Process(name, [str(program), "--config", str(file), "--no-interactive"], folder)
     deadline = time.monotonic() + READY_TIMEOUT_S
     while "weir: ready" not in weir.lines:
         if weir.status() is not None:
-            raise DemoFailure(f"the switch does not start\n{weir.tail()}")
+            raise DemoFailure(f"the switch {name} does not start\n{weir.tail()}")
         if time.monotonic() > deadline:
             weir.kill()
-            raise DemoFailure(f"the switch is not ready after {READY_TIMEOUT_S} s\n{weir.tail()}")
+            raise DemoFailure(f"the switch {name} is not ready after {READY_TIMEOUT_S} s\n{weir.tail()}")
         time.sleep(0.05)
     return weir
 
