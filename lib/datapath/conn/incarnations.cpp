@@ -243,6 +243,7 @@ std::uint64_t Incarnations::claim_of(const Frame& hello) const {
 
 std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t now) {
   RingConnections& state = *rings_[ring];
+  const Sets staying = sets_that_stay(ring);
   end_incarnation(ring);
   state.incarnation = std::exchange(state.complete, std::nullopt);
   assert(state.incarnation && state.hellos.is_complete(*state.incarnation));
@@ -253,36 +254,32 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
     admit(hello, {ring, child}, now);
     state.beginning[child] = hello.frame;
   }
-  give_up_others(ring);
+  give_up_if(ring, DropReason::hello_given_up, [&](const WaitingHello& hello) {
+    return std::ranges::find(staying, hello.incarnation) == staying.end();
+  });
   return state.beginning;
 }
 
 /// When an incarnation begins, living hosts repeat their other hellos. But a set that has climbed
 /// may have begun above already: then a host whose hello the next switch has acknowledged says it
-/// no more. So such a set goes on waiting, and climbing, if it may be the newer run.
-void Incarnations::give_up_others(std::uint16_t ring) {
+/// no more. So such a set goes on waiting, and climbing, if it may be the newer run: of a larger
+/// epoch, or of the same one and the newest. What is no set is an incarnation without a nonce.
+Incarnations::Sets Incarnations::sets_that_stay(std::uint16_t ring) {
   RingConnections& state = *rings_[ring];
+  Sets staying{};
   if (current_->rings()[ring].is_root()) {
-    return give_up_all(ring, DropReason::hello_given_up);
+    return staying;
   }
-  const auto staying = sets_that_stay(state);
-  give_up_if(ring, DropReason::hello_given_up, [&](const WaitingHello& hello) {
-    return std::ranges::find(staying, hello.incarnation) == staying.end();
-  });
-}
-
-/// Of a ring whose incarnation begins. What is no set is an incarnation without a nonce.
-std::array<Incarnation, WaitingHellos::kPerChild>
-Incarnations::sets_that_stay(RingConnections& state) {
-  std::array<Incarnation, WaitingHellos::kPerChild> staying{};
   const WaitingHello* newest = state.hellos.newest_complete();
   const auto last = static_cast<std::uint16_t>(state.beginning.size() - 1u);
   std::size_t count = 0;
   for (const WaitingHello& hello : state.hellos.of(last)) {
-    const std::uint32_t epoch = hello.incarnation.epoch;
-    const bool is_set = hello.frame != nullptr && state.hellos.has_climbed(hello.incarnation);
-    if (is_set && (epoch > *state.epoch || (epoch == *state.epoch && newest == &hello))) {
-      staying[count++] = hello.incarnation;
+    const Incarnation& other = hello.incarnation;
+    const bool is_newer = other.epoch > state.complete->epoch ||
+                          (other.epoch == state.complete->epoch && newest == &hello);
+    const bool is_another = hello.frame != nullptr && other != *state.complete;
+    if (is_another && is_newer && state.hellos.has_climbed(other)) {
+      staying[count++] = other;
     }
   }
   return staying;

@@ -276,6 +276,8 @@ class Incarnations {
     std::uint16_t claimants = 0;
   };
 
+  using Sets = std::array<Incarnation, WaitingHellos::kPerChild>;
+
   static ConnectionTable::Settings table_settings(const ring::RingSet& set,
                                                   const std::vector<std::uint16_t>& rings,
                                                   const Settings& settings);
@@ -294,8 +296,7 @@ class Incarnations {
   void admit_parent(frame::Frame& total, const ring::RingChild& parent, std::uint64_t now);
   void give_up(std::uint16_t ring, WaitingHello& hello, DropReason reason);
   void give_up_all(std::uint16_t ring, DropReason reason);
-  void give_up_others(std::uint16_t ring);
-  static std::array<Incarnation, WaitingHellos::kPerChild> sets_that_stay(RingConnections& state);
+  Sets sets_that_stay(std::uint16_t ring);
   template <typename Goes>
   void give_up_if(std::uint16_t ring, DropReason reason, Goes&& goes);
 
