@@ -14,10 +14,6 @@
 namespace weir::plan {
 namespace {
 
-LinkId cable_of(LinkId link) {
-  return link / 2;
-}
-
 /// Switches below a root, breadth first over cables that no other ring uses.
 struct SwitchTree {
   std::map<VertexId, LinkId> up; // switch → link towards the root; the root is not in it

@@ -20,10 +20,6 @@ namespace {
 constexpr std::string_view kPlainCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
-LinkId cable_of(LinkId link) {
-  return link / 2;
-}
-
 bool is_plain(std::string_view name) {
   return !name.empty() && name.find_first_not_of(kPlainCharacters) == std::string_view::npos;
 }

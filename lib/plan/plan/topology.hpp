@@ -24,6 +24,11 @@ using LinkId = std::uint32_t;
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
+/// The cable of a link. Links come in pairs, one for each direction.
+constexpr std::uint32_t cable_of(LinkId link) {
+  return link / 2;
+}
+
 /// A topology or a request for which no plan can be made. what() has what is wrong and what would
 /// be right.
 class PlanError : public std::runtime_error {
