@@ -271,6 +271,27 @@ TEST(SlotTable, AReadySlotCountsAsFillingUntilItsFramesLeave) {
   EXPECT_EQ(table->held(), 0u);
 }
 
+/// docs/protocol.md §11.6. Where the switch may not speak for the receiver, nothing else brings a
+/// lost partial sum back.
+TEST(SlotTable, ARepeatOfTheLastChildGetsThePartialSumAgain) {
+  const Table like(2);
+  SlotTable table(
+      {.children = 2, .messages = 4, .packets_per_message = 2, .mtu = kMtu, .has_parent = true},
+      std::pmr::get_default_resource());
+  Packet first(Bytes(16, 1));
+  Packet last(Bytes(16, 2));
+  Packet repeat(Bytes(16, 3));
+  const std::uint32_t slot = like.of(1, 0, 0).slot;
+  EXPECT_EQ(table.arrive(like.of(1, 0, 0), &first.frame), SlotEvent::stored);
+  EXPECT_EQ(table.arrive(like.of(1, 0, 1), &last.frame), SlotEvent::completed);
+  EXPECT_EQ(table.arrive(like.of(1, 0, 1), &repeat.frame), SlotEvent::repeat_held);
+  table.make_ready(slot, 0);
+  EXPECT_EQ(&table.release_partial(slot), &last.frame);
+  EXPECT_EQ(table.arrive(like.of(1, 0, 1), &repeat.frame), SlotEvent::repeat_complete);
+  EXPECT_EQ(table.arrive(like.of(1, 0, 0), &repeat.frame), SlotEvent::repeat_held)
+      << "its total has not come";
+}
+
 TEST(SlotTable, AFlushGivesBackWhatIsReady) {
   Table table(2);
   table.make_ready(5);

@@ -63,7 +63,7 @@ SlotEvent SlotTable::arrive_otherwise(Slot& slot, const Contribution& contributi
   if (const auto event = disagreement(slot, contribution)) {
     return *event;
   }
-  if (state == State::complete) {
+  if (state == State::complete || has_left(slot, contribution.child)) {
     return SlotEvent::repeat_complete;
   }
   if (has(contribution.slot, contribution.child)) {

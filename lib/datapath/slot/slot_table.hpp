@@ -36,7 +36,7 @@ enum class SlotEvent : std::uint8_t {
   total,            // what the switch above has made of the partial sum is there
   total_early,      // the same, and the partial sum has not left
   repeat_held,      // bit set already, slot still filling
-  repeat_complete,  // emit the cached result on this child's connection only
+  repeat_complete,  // emit the cached sum on this child's connection only
   stale,            // the slot is in use for a later message
   window_violation, // would reclaim a slot that is still filling
   disagree_operation,
