@@ -17,7 +17,7 @@ enum class OnFailure : std::uint8_t { stop, go_on };
 
 /// Which seeds have several switches.
 enum class Mix : std::uint8_t {
-  some,  // one in kTreeEvery
+  some,  // one in 48
   stars, // none
   trees, // all
 };
@@ -27,7 +27,7 @@ struct CampaignPlan {
   std::uint64_t count = 2000;
   std::optional<double> minutes; // instead of a number of seeds
   unsigned jobs = 1;             // threads
-  Mix mix = Mix::stars;
+  Mix mix = Mix::some;
   Tracing tracing = Tracing::off;
   OnFailure on_failure = OnFailure::stop;
   std::string program; // for the printed command that replays a seed

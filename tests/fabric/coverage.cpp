@@ -51,15 +51,8 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::connection_table_full:
     return "there is room for 2H connections of each ring, of which at most H are its ring's and "
            "all others may be forgotten";
-  case DropReason::raw_from_switch:
-  case DropReason::raw_from_parent:
-  case DropReason::queue_pair_untold:
-  case DropReason::ring_differs:
-  case DropReason::range_differs:
-  case DropReason::total_without_set:
-  case DropReason::partial_of_unknown_ring:
   case DropReason::total_early:
-    return "takes a tree of switches";
+    return "takes a switch that begins again the incarnation in which its earlier life sent sums";
   case DropReason::disagree_payload:
     return "equal shapes and packet numbers have equal payloads, which classification has checked";
   default:

@@ -33,7 +33,13 @@ namespace weir::fabric {
   X(call_empty, "call finished, of no element")                                                    \
   X(call_root, "call finished, with a root other than 0")                                          \
   X(calls_disputed, "a job whose ranks called different things has failed")                        \
-  X(dead_neighbour, "a job finished after another one died on the same links")
+  X(dead_neighbour, "a job finished after another one died on the same links")                     \
+  X(tree_climbed, "tree: a set of hellos climbed")                                                 \
+  X(tree_partial_sum, "tree: a partial sum left")                                                  \
+  X(tree_total, "tree: a total left")                                                              \
+  X(tree_again, "tree: a sum left again")                                                          \
+  X(tree_lossy_uplinks, "tree: a job finished on lossy uplinks, and no rank repeated anything")    \
+  X(tree_no_loss, "tree: a job finished without loss, each packet once on each uplink")
 
 #define WEIR_FABRIC_ENUMERATOR(name, text) name,
 enum class Row : std::uint8_t { WEIR_FABRIC_ROWS(WEIR_FABRIC_ENUMERATOR) count };
@@ -65,6 +71,7 @@ inline constexpr std::size_t kCallEvents = static_cast<std::size_t>(CallEvent::c
   X(rogue_frames)                                                                                  \
   X(replayed_frames)                                                                               \
   X(hellos_after_reset)                                                                            \
+  X(forged_by_switches)                                                                            \
   X(forged_kinds)                                                                                  \
   X(rings_made)                                                                                    \
   X(false_greetings)                                                                               \
@@ -82,10 +89,6 @@ inline constexpr std::size_t kCallEvents = static_cast<std::size_t>(CallEvent::c
   X(jobs_failed)                                                                                   \
   X(jobs_misled)                                                                                   \
   X(epochs_started)                                                                                \
-  X(sets_climbed)                                                                                  \
-  X(partial_sums)                                                                                  \
-  X(totals)                                                                                        \
-  X(sent_again)                                                                                    \
   X(retransmissions)
 
 #define WEIR_FABRIC_ENUMERATOR(name) name,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabric.hpp"
 
+#include "violation.hpp"
+
 #include <algorithm>
 
 namespace weir::fabric {
@@ -39,6 +41,7 @@ void Fabric::send_from(std::uint16_t host, Packet& packet) {
 
 void Fabric::accept(std::uint16_t place, Packet& packet) {
   const Place& at = scenario_.places[place];
+  packet.become_new();
   packet.ingress = at.port;
   node(at.node).accept(packet);
 }
@@ -80,6 +83,25 @@ std::optional<std::uint32_t> Fabric::queue_pair_beside(std::uint16_t ring, std::
 bool Fabric::was_misled(std::uint16_t ring) const {
   return std::ranges::any_of(switches_,
                              [ring](const auto& each) { return each->was_misled(ring); });
+}
+
+void Fabric::check_uplinks(std::uint16_t ring, std::uint64_t packets) const {
+  for (std::uint16_t node = 0; node < nodes(); ++node) {
+    const RingTree::Part& part = scenario_.rings[ring].tree.parts[node];
+    if (!part.parent) {
+      continue;
+    }
+    const std::uint16_t up = scenario_.place_between(node, *part.parent);
+    for (const std::uint16_t place : {up, scenario_.places[up].peer}) {
+      const auto found = notes_.carried.find({place, ring});
+      const std::uint64_t carried = found == notes_.carried.end() ? 0 : found->second;
+      if (carried != packets) {
+        throw Violation("I10", fmt::format("ring {}: the link from place {} has carried {} packets "
+                                           "for {} of each rank",
+                                           scenario_.rings[ring].spec.id, place, carried, packets));
+      }
+    }
+  }
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {

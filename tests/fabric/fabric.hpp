@@ -56,6 +56,10 @@ class Fabric {
   /// Packets of the ring's members that links have lost, acknowledgements not counted.
   std::uint64_t lost_of(std::uint16_t ring) const { return notes_.lost[ring]; }
 
+  /// Throws Violation I10 if a link between switches has not carried so many sums of the ring in
+  /// each direction.
+  void check_uplinks(std::uint16_t ring, std::uint64_t packets) const;
+
   std::uint64_t hash() const { return notes_.hash; }
 
   /// What a ring waits for, for the text of a failure.

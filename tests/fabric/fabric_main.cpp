@@ -21,7 +21,7 @@ using namespace weir::fabric;
 
 constexpr std::string_view kUsage =
     "usage: fabric_sim [--seeds FIRST:COUNT] [--seed N] [--trace] [--minutes M] [--jobs N]\n"
-    "                  [--require-coverage] [--keep-going]\n";
+    "                  [--switches one|some|trees] [--require-coverage] [--keep-going]\n";
 
 enum class Demand : std::uint8_t { soundness, soundness_and_coverage };
 
@@ -52,10 +52,14 @@ Mix parse_mix(const std::string& text) {
   if (text == "one") {
     return Mix::stars;
   }
+  if (text == "some") {
+    return Mix::some;
+  }
   if (text == "trees") {
     return Mix::trees;
   }
-  throw std::invalid_argument(fmt::format("found --switches {}; right is one or trees", text));
+  throw std::invalid_argument(
+      fmt::format("found --switches {}; right is one, some or trees", text));
 }
 
 Options parse(int argc, char** argv) {

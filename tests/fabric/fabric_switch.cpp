@@ -7,6 +7,7 @@
 #include "wire/crc32.hpp"
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
+#include "wire/parse.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -79,7 +80,7 @@ void FabricSwitch::install_switch(std::vector<ring::RingSpec> rings) {
   for (std::uint16_t ring = 0; ring < nonces_.size(); ++ring) {
     rings[ring].nonce = part(ring).exists() ? nonces_[ring] : 0;
     settings.worker.classifier.spare_children +=
-        scenario_.has_several_switches() ? rings[ring].world() : 0u; // to be added again
+        scenario_.has_several_switches() ? rings[ring].world() + 1u : 0u; // to be added again
   }
   install(std::move(rings), longest, settings);
   if (world_.tracing == Tracing::on) {
@@ -152,9 +153,6 @@ void FabricSwitch::drain_ring(std::uint16_t ring) {
 }
 
 void FabricSwitch::add_ring(std::uint16_t ring) {
-  if (engine().worker().incarnations().has(ring)) {
-    return;
-  }
   ring::RingSpec spec = scenario_.spec(ring, node_);
   spec.nonce = nonces_[ring];
   if (installed().add_ring(spec) != ring) {
@@ -282,8 +280,7 @@ void FabricSwitch::accept(Packet& packet) {
   accepting_ = &packet;
   const Origin origin = packet.origin;
   const bool is_watched =
-      origin.kind == Origin::Kind::member && !is_hosts_answer(packet) &&
-      part(origin.ring).sender_for(origin.rank, scenario_.rings[origin.ring].spec.world());
+      origin.kind == Origin::Kind::member && !is_hosts_answer(packet) && meets(origin);
   if (is_watched) {
     watches_[origin.ring].before(packet, engine());
   }
@@ -310,7 +307,8 @@ void FabricSwitch::note_news() {
     if (!engine().worker().incarnations().has(ring)) {
       continue;
     }
-    const std::uint64_t now = engine().worker().counters_of(ring).contributions;
+    const frame::RingCounters& counters = engine().worker().counters_of(ring);
+    const std::uint64_t now = counters.contributions + counters.partial_sums + counters.totals;
     if (std::exchange(contributions_[ring], now) != now) {
       answers_.has_news(ring, world_.now);
     }
@@ -349,11 +347,29 @@ void FabricSwitch::depart(Packet& packet, l2::PortSet ports) {
   hash ^= hash >> 32 ^ wire::crc32(0, packet.bytes());
 }
 
+/// Whose packet a frame of the switch's own is. Where queue pairs are used again, it may
+/// be an earlier run's.
+std::optional<Origin> FabricSwitch::owner_of(const Packet& packet) const {
+  const auto owner = notes_.sums.owner_of(packet);
+  if (!owner) {
+    return std::nullopt;
+  }
+  Origin origin = owner->origin;
+  const bool is_reused = scenario_.rings[origin.ring].reuse != 0;
+  origin.generation = is_reused && nonce_of(origin.ring) != owner->nonce ? 0 : origin.generation;
+  return origin;
+}
+
 /// For another switch, what this one has made is the member's.
 void FabricSwitch::leave(std::uint16_t port, Packet& packet) {
   const bool is_peer = scenario_.places[scenario_.places_of[node_][port]].end == Place::End::peer;
   if (is_peer && packet.origin.kind == Origin::Kind::own) {
-    packet.origin = notes_.sums.owner_of(packet).value_or(Origin());
+    packet.origin = owner_of(packet).value_or(Origin());
+  }
+  const bool is_sum = packet.departure == frame::Departure::consumed &&
+                      packet.origin.kind == Origin::Kind::member && !is_hosts_answer(packet);
+  if (is_peer && is_sum && notes_.sums.number_of(packet) != 0) {
+    ++notes_.carried[{scenario_.places_of[node_][port], packet.origin.ring}];
   }
   Star::leave(port, packet);
 }
@@ -411,7 +427,10 @@ void FabricSwitch::check_result(const Packet& packet, l2::PortSet ports) const {
   const bool same_pad = std::equal(packet.data + pad_at, packet.data + packet.packet.icrc_offset,
                                    original.data + pad_at);
   if (!same_headers || !same_pad || !wire::icrc_is_valid(packet)) {
-    throw Violation("I2", "a result has other headers or pad than its packet, or a wrong ICRC");
+    throw Violation("I2",
+                    fmt::format("a result has {}", !same_headers ? "other headers than its packet"
+                                                   : !same_pad   ? "other pad than its packet"
+                                                                 : "a wrong ICRC"));
   }
   if (slot::ina_bytes(packet.packet) == 0) {
     return;
@@ -422,8 +441,8 @@ void FabricSwitch::check_result(const Packet& packet, l2::PortSet ports) const {
   }
 }
 
-/// Of a result: a total with the switch's session; or, towards the parent, a partial sum with the
-/// parent's, which is not looked at here.
+/// Of a result: a total with the switch's session; or, towards the parent, a partial sum. SumWatch
+/// looks at what that one says of the parent's session and of the ring.
 wire::InaHeader FabricSwitch::header_due(const Packet& packet, l2::PortSet ports) const {
   auto header =
       wire::view_as<wire::InaHeader>(packet.original.data() + packet.packet.payload_offset);
@@ -434,8 +453,14 @@ wire::InaHeader FabricSwitch::header_due(const Packet& packet, l2::PortSet ports
   const std::uint16_t up =
       parent ? scenario_.places[scenario_.place_between(node_, *parent)].port : 0;
   if (parent && ports == l2::PortSet{1} << up) {
+    const auto& leaving = wire::view_as<wire::InaHeader>(packet.payload());
     header.flags = kInaFlagPartial;
-    header.session = wire::view_as<wire::InaHeader>(packet.payload()).session;
+    if (header.collective == static_cast<std::uint8_t>(Collective::hello)) {
+      header.message_id = leaving.message_id; // the digest
+      header.root = leaving.root;
+    } else {
+      header.session = leaving.session;
+    }
     return header;
   }
   header.flags = kInaFlagResult;
@@ -454,8 +479,7 @@ wire::InaHeader FabricSwitch::header_due(const Packet& packet, l2::PortSet ports
 /// What leaves on a ring's connection as a result, or once more, or is a member's as it came.
 void FabricSwitch::check_sums(const Packet& packet, l2::PortSet ports) {
   const bool is_result = packet.departure == frame::Departure::consumed;
-  const auto owner =
-      is_result && !AnswerWatch::is_answer(packet) ? notes_.sums.owner_of(packet) : std::nullopt;
+  const auto owner = is_result && !AnswerWatch::is_answer(packet) ? owner_of(packet) : std::nullopt;
   if (owner && engine().worker().incarnations().has(owner->ring)) {
     notes_.sums.leaves(
         packet, {node_, static_cast<std::uint16_t>(std::countr_zero(ports)), lives_[owner->ring],
@@ -473,10 +497,22 @@ void FabricSwitch::check_own(const Packet& packet) {
     note_news();
     return answers_.made(packet, world_.now, engine().worker().incarnations());
   }
+  if (scenario_.has_several_switches()) { // SumWatch sees more
+    if (const auto owner = owner_of(packet)) {
+      watches_[owner->ring].leaves(*owner, wire::parse(packet.bytes()).psn);
+    }
+    return;
+  }
   coverage_.hit(Happening::results_sent_again);
   if (!results_.contains(crc_of_result(packet))) {
     throw Violation("I2", "a result that left again differs from all that left before");
   }
+}
+
+/// Whether the connection on which the member sends is one of the ring's here.
+bool FabricSwitch::meets(const Origin& member) const {
+  const std::uint16_t world = scenario_.rings[member.ring].spec.world();
+  return part(member.ring).sender_for(member.rank, world).has_value();
 }
 
 void FabricSwitch::check_order(const Packet& packet) {
@@ -499,7 +535,7 @@ void FabricSwitch::check_order(const Packet& packet) {
   // Damage may have made a packet anybody's, unless the switch found it in order.
   const bool is_members = packet.origin.kind == Origin::Kind::member &&
                           (!packet.is_damaged || packet.departure == frame::Departure::consumed);
-  if (is_members && packet.packet.opcode.carries_message()) {
+  if (is_members && packet.packet.opcode.carries_message() && meets(packet.origin)) {
     answers_.result_leaves(packet);
     watches_[packet.origin.ring].leaves(packet);
   }
@@ -529,8 +565,9 @@ void FabricSwitch::tell_verdict() {
                           engine().rings().rings()[record.ring].spec().id, record.child,
                           record.message, record.packet);
     }
-    world_.tell("  switch {}: QP {:#x} PSN {:#x} from port {}", what, record.qp, record.psn,
-                record.ingress);
+    world_.tell("  switch {}{}: QP {:#x} PSN {:#x} from port {}",
+                scenario_.has_several_switches() ? fmt::format("{} ", node_) : "", what, record.qp,
+                record.psn, record.ingress);
   }
   installed().trace().switch_on(); // empty again
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace weir::fabric {
@@ -27,6 +28,8 @@ struct FabricNotes {
   std::uint64_t hash = 0;          // of everything that left a switch (I8)
   std::vector<std::uint64_t> lost; // by ring: members' packets that links lost, no acknowledgements
   SumWatch sums;                   // of a run with several switches
+  /// By link between switches, at the place that it leaves, and ring: partial sums and totals.
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> carried;
 };
 
 /// A switch, and the links that leave it and that lead from stations to it. Checks at every frame
@@ -58,9 +61,9 @@ class FabricSwitch : public network::Star<PacketPool> {
   /// Makes the ring anew, for the run with this nonce alone.
   void make_ring(std::uint16_t ring, std::uint32_t nonce);
   void reset_ring(std::uint16_t ring);
-  void withdraw_ring(std::uint16_t ring);
   void drain_ring(std::uint16_t ring);
-  /// After withdraw_ring.
+  void withdraw_ring(std::uint16_t ring);
+  /// After withdraw_ring, if no other ring is withdrawn.
   void add_ring(std::uint16_t ring);
   void end_noise();
   /// A new epoch of the job begins: the check of its order starts again.
@@ -110,7 +113,9 @@ class FabricSwitch : public network::Star<PacketPool> {
   void check_departure(const Packet& packet, l2::PortSet ports) const;
   void check_unaltered(const Packet& packet) const;
   void check_result(const Packet& packet, l2::PortSet ports) const;
+  bool meets(const Origin& member) const;
   void check_order(const Packet& packet);
+  std::optional<Origin> owner_of(const Packet& packet) const;
   void check_sums(const Packet& packet, l2::PortSet ports);
   wire::InaHeader header_due(const Packet& packet, l2::PortSet ports) const;
 

@@ -281,8 +281,27 @@ void Job::fail(const std::string& cause) {
   schedule_epoch(world.now + world.dice.below(5 * timeout) + 1);
 }
 
+/// docs/protocol.md §11: without loss an uplink carries each packet once.
+/// Counts the jobs in which no rank did so although uplinks lost packets.
+void Job::check_quest() const {
+  const Quest quest = shared_.scenario.quest;
+  if (quest == Quest::anything || !plan_.tree.has_several_switches()) {
+    return;
+  }
+  std::uint64_t repeats = 0;
+  for (const auto& member : members_) {
+    repeats += member->repeats();
+  }
+  if (quest == Quest::lossy_uplinks) {
+    return shared_.coverage.add(Row::tree_lossy_uplinks, repeats == 0 ? 1 : 0);
+  }
+  shared_.fabric.check_uplinks(ring_, run_->expected.packets() - 1);
+  shared_.coverage.hit(Row::tree_no_loss);
+}
+
 void Job::finish() {
   World& world = shared_.world;
+  check_quest();
   state_ = State::finished;
   ended_at_ = world.now;
   ++jobs_done_;

@@ -95,6 +95,7 @@ class Job {
   bool hosts_are_ready() const;
   void fail(const std::string& cause);
   void finish();
+  void check_quest() const;
 
   Member::Shared shared_;
   const RingPlan& plan_;

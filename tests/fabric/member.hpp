@@ -53,6 +53,9 @@ class Member : private network::Plug {
 
   const std::string& failure() const { return failure_; }
 
+  /// Packets that its queue pair has sent again.
+  std::uint64_t repeats() const { return outgoing_->statistics().packets_retransmitted; }
+
   std::uint16_t host() const { return run_.plan.hosts[rank_]; }
 
   std::string describe() const;

@@ -34,6 +34,14 @@ struct Packet : network::Packet {
     visited = 0;
   }
 
+  /// As a port gives it to a switch: nothing is known of it but its bytes.
+  void become_new() {
+    const std::uint32_t bytes = length;
+    static_cast<frame::Frame&>(*this) = {};
+    data = storage.data();
+    length = bytes;
+  }
+
   void become_twin_of(const Packet& other) {
     network::Packet::become_twin_of(other);
     origin = other.origin;

@@ -16,8 +16,10 @@ namespace weir::fabric {
 RingWatch::RingWatch(const Scenario& scenario, std::uint16_t ring, std::uint16_t node,
                      Coverage& coverage)
     : ring_(ring), part_(scenario.rings[ring].tree.parts[node]),
-      is_copied_(scenario.rogue_acts != 0), depth_(scenario.rings[ring].spec.depth()),
-      coverage_(coverage), connections_(scenario.rings[ring].hosts.size()) {}
+      is_copied_(scenario.rogue_acts != 0 ||
+                 (scenario.has_several_switches() && scenario.rings[ring].reuse != 0)),
+      depth_(scenario.rings[ring].spec.depth()), coverage_(coverage),
+      connections_(scenario.rings[ring].hosts.size()) {}
 
 void RingWatch::begin(std::uint32_t generation) {
   generation_ = generation;
@@ -28,8 +30,8 @@ void RingWatch::expect(std::uint16_t rank, std::uint32_t first_psn) {
   connections_[rank] = {first_psn, {}};
 }
 
-bool RingWatch::is_current(const Packet& packet) const {
-  return packet.origin.generation == generation_;
+bool RingWatch::is_current(const Origin& origin) const {
+  return origin.generation == generation_;
 }
 
 RingWatch::Reading RingWatch::read(const Packet& packet) {
@@ -56,7 +58,7 @@ RingWatch::Counts RingWatch::counts(const stage::InlineSwitch& engine) const {
 }
 
 void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) {
-  if (!is_current(packet)) {
+  if (!is_current(packet.origin)) {
     return;
   }
   before_ = counts(engine);
@@ -68,7 +70,7 @@ void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) 
 }
 
 void RingWatch::after(const Packet& packet, const stage::InlineSwitch& engine) {
-  if (!is_current(packet)) {
+  if (!is_current(packet.origin)) {
     return;
   }
   const Counts now = counts(engine);
@@ -119,16 +121,15 @@ void RingWatch::tell_other(const Counts& now) const {
   }
 }
 
-void RingWatch::leaves(const Packet& packet) {
-  if (!is_current(packet) || !is_undisturbed_ || is_copied_) {
+void RingWatch::leaves(const Origin& origin, std::uint32_t psn) {
+  if (!is_current(origin) || !is_undisturbed_ || is_copied_) {
     return;
   }
   coverage_.hit(Happening::orders_checked);
-  Connection& connection = connections_[packet.origin.rank];
-  const std::uint32_t psn = packet.packet.psn;
+  Connection& connection = connections_[origin.rank];
   if (wire::psn_before(connection.next_out, psn)) {
     throw Violation("I7", fmt::format("ring {}: rank {}'s PSN {:#x} left before {:#x}", ring_,
-                                      packet.origin.rank, psn, connection.next_out));
+                                      origin.rank, psn, connection.next_out));
   }
   if (psn == connection.next_out) {
     connection.next_out = wire::psn_add(psn, 1);

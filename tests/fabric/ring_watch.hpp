@@ -31,7 +31,9 @@ class RingWatch {
 
   /// A packet of a member leaves. Throws Violation I7, except where a stranger's copy of another
   /// may have left.
-  void leaves(const Packet& packet);
+  void leaves(const Packet& packet) { leaves(packet.origin, packet.packet.psn); }
+
+  void leaves(const Origin& origin, std::uint32_t psn);
 
  private:
   struct Message {
@@ -61,7 +63,7 @@ class RingWatch {
   };
 
   static Reading read(const Packet& packet);
-  bool is_current(const Packet& packet) const;
+  bool is_current(const Origin& origin) const;
   Counts counts(const stage::InlineSwitch& engine) const;
   void tell_slot_rows(const Counts& now) const;
   void tell_first(Connection& connection, const Reading& reading, const Counts& now);
@@ -69,7 +71,9 @@ class RingWatch {
 
   std::uint16_t ring_;
   const RingTree::Part& part_;
-  bool is_copied_;      // strangers send copies of its packets, as they came or changed
+  // Strangers send copies of its packets, as they came or changed; or it cannot be told what
+  // switches send again of earlier runs.
+  bool is_copied_;
   std::uint32_t depth_; // 2N
   Coverage& coverage_;
   std::uint32_t generation_ = 0;

@@ -36,6 +36,9 @@ void Rogue::notice(const Packet& packet, std::uint16_t place) {
     }
     memory.push_back(seen);
   };
+  if (scenario_.places[place].end == Place::End::peer) {
+    return remember(between_switches_);
+  }
   remember(recent_);
   Forgery reading(bytes);
   if (reading.starts_message() && reading.ina().message_id.get() == 0) {
@@ -49,6 +52,9 @@ void Rogue::notice(const Packet& packet, std::uint16_t place) {
 void Rogue::act() {
   greet_for_all();
   Dice& dice = world_.dice;
+  if (!between_switches_.empty() && dice.chance(40 * kPercent)) {
+    return act_between_switches();
+  }
   if (!recent_.empty() && dice.chance(scenario_.replays)) {
     return replay(dice.one_of(recent_));
   }
@@ -64,6 +70,85 @@ void Rogue::act() {
   } else {
     forge(dice.one_of(recent_));
   }
+}
+
+/// Late copies, as a network makes them; and what a switch at the link's end would send that has
+/// forgotten the ring, or that lies.
+void Rogue::act_between_switches() {
+  Dice& dice = world_.dice;
+  const Seen& seen = dice.one_of(between_switches_);
+  if (dice.chance(scenario_.replays)) {
+    coverage_.hit(Happening::replayed_frames);
+    return send(seen.place, seen.bytes);
+  }
+  Forgery forgery(seen.bytes);
+  if (!forgery.starts_message()) {
+    return;
+  }
+  if (scenario_.rings[seen.ring].role == RingRole::victim) {
+    return forge_wildly(forgery, seen);
+  }
+  const bool is_forged = (forgery.ina().flags & kInaFlagPartial) != 0
+                             ? forge_partial(forgery.ina(), forgery)
+                             : forge_total(forgery.ina(), forgery);
+  if (is_forged) {
+    coverage_.hit(Happening::forged_by_switches);
+    forgery.sign();
+    send(seen.place, forgery.bytes());
+  }
+}
+
+/// By a switch below. The switch above must drop it.
+bool Rogue::forge_partial(wire::InaHeader& ina, Forgery& forgery) {
+  Dice& dice = world_.dice;
+  const bool is_hello = ina.collective == static_cast<std::uint8_t>(Collective::hello);
+  switch (dice.below(7)) {
+  case 0:
+    ina.flags = 0;
+    break;
+  case 1:
+    ina.flags = kInaFlagPartial | kInaFlagResult;
+    break;
+  case 2: // other ranks
+    ina.root.set(static_cast<std::uint16_t>(ina.root.get() + 1u));
+    return is_hello;
+  case 3: // another ring
+    ina.message_id.set(ina.message_id.get() ^ 1);
+    return is_hello;
+  case 4:
+    ina.qp.set(0);
+    return is_hello;
+  default: // another run, or another session
+    ina.session.set(static_cast<std::uint32_t>(dice.next()) | 1);
+    if (is_hello) {
+      ina.epoch.set(dice.pick({ina.epoch.get(), 0xffffffffu}));
+      forgery.set_queue_pair(nobodys_queue_pair(dice));
+    }
+    break;
+  }
+  return true;
+}
+
+/// By the switch above. The switch below must drop it.
+bool Rogue::forge_total(wire::InaHeader& ina, Forgery& forgery) {
+  Dice& dice = world_.dice;
+  const bool is_hello = ina.collective == static_cast<std::uint8_t>(Collective::hello);
+  switch (dice.below(5)) {
+  case 0:
+    ina.flags = 0;
+    break;
+  case 1:
+    ina.flags |= kInaFlagPartial;
+    break;
+  case 2:
+    ina.session.set(ina.session.get() ^ 1);
+    return !is_hello;
+  default: // a run for which nobody has said hello
+    ina.message_id.set(static_cast<std::uint32_t>(dice.next()) | 1);
+    forgery.set_queue_pair(nobodys_queue_pair(dice));
+    return is_hello;
+  }
+  return true;
 }
 
 void Rogue::send(std::uint16_t place, std::span<const std::uint8_t> bytes) {
@@ -148,7 +233,7 @@ void Rogue::forge_hello(Forgery& forgery, const Seen& seen) {
 /// A message header that belongs to a ring, with a field for which the switch must drop it first of
 /// all.
 void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
-  if (!is_known(seen.ring)) {
+  if (!scenario_.is_known(seen.ring, world_.now)) {
     return; // for a switch that does not know the ring these are another switch's results
   }
   Dice& dice = world_.dice;
@@ -219,15 +304,6 @@ void Rogue::forge_refused(Forgery& forgery, const Seen& seen) {
   }
   forgery.sign();
   send(seen.place, forgery.bytes());
-}
-
-/// By the switch.
-bool Rogue::is_known(std::uint16_t ring) const {
-  return std::ranges::none_of(scenario_.faults, [&](const Fault& fault) {
-    const bool ends_it =
-        fault.kind == FaultKind::ring_withdrawn || fault.kind == FaultKind::ring_forgotten;
-    return ends_it && fault.place == ring && world_.now >= fault.begins;
-  });
 }
 
 bool Rogue::is_pinned(const Seen& seen) const {

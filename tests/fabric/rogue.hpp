@@ -41,6 +41,9 @@ class Rogue {
     std::uint16_t ring = 0;  // index
   };
 
+  void act_between_switches();
+  bool forge_partial(wire::InaHeader& ina, Forgery& forgery);
+  bool forge_total(wire::InaHeader& ina, Forgery& forgery);
   void replay(const Seen& seen);
   void forge(const Seen& seen);
   void forge_first(Forgery& forgery, const Seen& seen);
@@ -55,7 +58,6 @@ class Rogue {
   void greet_for_all();
   void fill_table(std::uint32_t queue_pairs);
   bool claim_other_ring(Forgery& forgery, const Seen& seen) const;
-  bool is_known(std::uint16_t ring) const;
   bool is_pinned(const Seen& seen) const;
   void send(std::uint16_t place, std::span<const std::uint8_t> bytes);
   void send_from_elsewhere(Forgery& forgery);
@@ -68,6 +70,7 @@ class Rogue {
   Script script_;
   std::deque<Seen> recent_;
   std::deque<Seen> hellos_;
+  std::deque<Seen> between_switches_;
   std::vector<std::uint32_t> victim_queue_pairs_;
 };
 

@@ -65,7 +65,28 @@ void add_places(Scenario& scenario) {
   }
 }
 
+/// Long enough for a switch to mend what it can, so that no rank repeats anything.
+constexpr Time kLongTimeout = 200 * kMillisecond;
+
+/// Only links between switches lose, or none does.
+void draw_links_for_quest(Scenario& scenario, Dice& dice) {
+  scenario.unit = kMicrosecond; // the switch asks for what is late by a millisecond
+  LinkTraits like;
+  like.delay = scenario.unit;
+  for (const Place& place : scenario.places) {
+    const bool is_lossy = scenario.quest == Quest::lossy_uplinks && place.end == Place::End::peer;
+    const Weather weather = is_lossy ? Weather::lossy : Weather::calm;
+    scenario.to_switch.push_back(draw_link(dice, Weather::calm, like));
+    scenario.from_switch.push_back(draw_link(dice, weather, like));
+  }
+  scenario.round_trip = 2u * (2u + scenario.layout.diameter()) * kLongestDelay * scenario.unit;
+  scenario.ack_timeout = std::max(kLongTimeout, 40 * scenario.round_trip);
+}
+
 void draw_links(Scenario& scenario, Dice& dice) {
+  if (scenario.quest != Quest::anything) {
+    return draw_links_for_quest(scenario, dice);
+  }
   const Weather weather = draw_weather(dice);
   // Timers of the switch count from microseconds to minutes.
   scenario.unit = dice.pick<Time>({1, 1, 1, 20, 300}) * kMicrosecond;
@@ -83,6 +104,9 @@ void draw_links(Scenario& scenario, Dice& dice) {
   // Sometimes too short, so that everything is repeated.
   const Time tenths = dice.pick<Time>({8, 13, 13, 20, 40});
   scenario.ack_timeout = scenario.round_trip * tenths / 10;
+  if (scenario.has_several_switches()) { // hellos climb four times in it
+    scenario.ack_timeout = std::max(scenario.ack_timeout, kLeastKeptAlive);
+  }
 }
 
 /// A few calls of some messages, or many small ones.
@@ -121,6 +145,24 @@ void await_stragglers(RingPlan& ring) {
   ring.jobs = 1;
 }
 
+/// Each switch on the way must know whose answers pass, and hellos climb while patience lasts.
+void suit_tree(RingPlan& ring, const Scenario& scenario) {
+  constexpr std::uint64_t timeouts = 20;
+  const std::uint64_t least = timeouts * scenario.ack_timeout / kMillisecond + 1;
+  ring.tells = Tells::own;
+  ring.spec.patience_ms = std::max(ring.spec.patience_ms, least);
+}
+
+/// Nobody computes for longer than the ranks' timers last, and nothing ends.
+void be_quiet(RingPlan& ring) {
+  ring.stacks.assign(ring.stacks.size(), endpoint::Stack::soft_roce); // obeys what keeps it alive
+  ring.reuse = 0;
+  ring.jobs = 1;
+  ring.pauses = 0;
+  ring.spec.patience_ms = kEndlessPatience;
+  ring.spec.keep_alive = ring::KeepAlive::ack;
+}
+
 RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
   RingPlan ring;
   ring.spec.id = id;
@@ -156,11 +198,18 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
       dice.pick({ring::KeepAlive::ack, ring::KeepAlive::ack, ring::KeepAlive::ack,
                  ring::KeepAlive::rnr, ring::KeepAlive::off});
   ring.jobs = dice.chance(20 * kPercent) ? 2 : 1;
-  if (scenario.ack_timeout >= kLeastKeptAlive && dice.chance(30 * kPercent)) {
+  if (scenario.ack_timeout >= kLeastKeptAlive && scenario.quest == Quest::anything &&
+      dice.chance(30 * kPercent)) {
     await_stragglers(ring);
   }
   ring.first_epoch = static_cast<std::uint32_t>(dice.pick<std::uint64_t>({0, 1, 7, 0xfffffff0}));
   draw_calls(dice, ring, packets);
+  if (ring.tree.has_several_switches()) {
+    suit_tree(ring, scenario);
+  }
+  if (scenario.quest != Quest::anything) {
+    be_quiet(ring);
+  }
   return ring;
 }
 
@@ -202,12 +251,45 @@ void draw_rings(Scenario& scenario, Dice& dice) {
   for (std::uint32_t i = 0; i < count; ++i) {
     scenario.rings.push_back(draw_ring(dice, scenario, 10 + i));
   }
-  if (count > 1 && dice.chance(50 * kPercent)) { // the first ring is always sound
+  if (count > 1 && scenario.quest == Quest::anything &&
+      dice.chance(50 * kPercent)) { // the first ring is always sound
     scenario.rings.back().role = dice.pick({RingRole::victim, RingRole::doomed});
   }
   draw_made_rings(scenario, dice);
   draw_lies(scenario, dice);
   draw_dispute(dice, scenario.rings.back());
+}
+
+/// A switch with a part in the ring.
+std::uint16_t draw_node(Dice& dice, const RingPlan& ring) {
+  for (;;) {
+    const auto node = static_cast<std::uint16_t>(dice.below(ring.tree.parts.size()));
+    if (ring.tree.parts[node].exists()) {
+      return node;
+    }
+  }
+}
+
+/// Where it happens, if there are several switches.
+void draw_where(Dice& dice, const Scenario& scenario, Fault& fault) {
+  switch (fault.kind) {
+  case FaultKind::uplink_down:
+  case FaultKind::uplink_deaf: // the last places
+    fault.place = static_cast<std::uint16_t>(scenario.places.size() - 1 -
+                                             dice.below(2u * (scenario.places_of.size() - 1)));
+    return;
+  case FaultKind::ring_away:
+  case FaultKind::ring_pauses:
+    fault.place = static_cast<std::uint16_t>(dice.below(scenario.rings.size()));
+    [[fallthrough]];
+  case FaultKind::ring_reset:
+    fault.node =
+        dice.chance(20 * kPercent) ? kEverySwitch : draw_node(dice, scenario.rings[fault.place]);
+    return;
+  default:
+    fault.node = static_cast<std::uint16_t>(dice.below(scenario.places_of.size()));
+    return;
+  }
 }
 
 Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {
@@ -223,6 +305,9 @@ Fault draw_fault(Dice& dice, const Scenario& scenario, FaultKind kind) {
   } else {
     fault.place = static_cast<std::uint16_t>(dice.below(scenario.hosts));
   }
+  if (scenario.has_several_switches()) {
+    draw_where(dice, scenario, fault);
+  }
   return fault;
 }
 
@@ -235,30 +320,60 @@ void draw_treacherous_restart(Scenario& scenario, Dice& dice) {
     scenario.faults.push_back({FaultKind::answers_lost, restart - before,
                                std::min(scenario.faults_end, restart + scenario.round_trip), host});
   }
-  scenario.faults.push_back({.kind = dice.pick({FaultKind::switch_restarts, FaultKind::ring_reset}),
-                             .begins = restart,
-                             .ends = restart});
+  Fault fault{.kind = dice.pick({FaultKind::switch_restarts, FaultKind::ring_reset}),
+              .begins = restart,
+              .ends = restart};
+  if (scenario.has_several_switches()) {
+    draw_where(dice, scenario, fault);
+  }
+  scenario.faults.push_back(fault);
+}
+
+FaultKind draw_kind(Dice& dice) {
+  return dice.pick({FaultKind::link_down, FaultKind::answers_lost, FaultKind::answers_lost,
+                    FaultKind::host_frozen, FaultKind::straggler, FaultKind::straggler,
+                    FaultKind::host_dies, FaultKind::switch_restarts, FaultKind::switch_restarts,
+                    FaultKind::ring_reset, FaultKind::rank_killed, FaultKind::rank_killed});
+}
+
+FaultKind draw_kind_in_tree(Dice& dice) {
+  return dice.pick({FaultKind::uplink_down, FaultKind::uplink_deaf, FaultKind::uplink_deaf,
+                    FaultKind::switch_restarts, FaultKind::ring_reset, FaultKind::ring_away,
+                    FaultKind::ring_pauses});
+}
+
+/// A ring that is added gets the number of the one that was withdrawn first: one at a time.
+bool takes_a_ring_away(FaultKind kind) {
+  return kind == FaultKind::ring_away || kind == FaultKind::ring_pauses;
 }
 
 void draw_faults(Scenario& scenario, Dice& dice) {
-  scenario.faults_end = scenario.ack_timeout * dice.between(3, 25);
+  const std::uint64_t most = scenario.has_several_switches() ? 8 : 25; // timeouts are long there
+  scenario.faults_end = scenario.ack_timeout * dice.between(3, most);
+  if (scenario.quest != Quest::anything) {
+    return;
+  }
   const std::uint64_t count = dice.pick<std::uint64_t>({0, 1, 1, 2, 3, 5});
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto kind =
-        dice.pick({FaultKind::link_down, FaultKind::answers_lost, FaultKind::answers_lost,
-                   FaultKind::host_frozen, FaultKind::straggler, FaultKind::straggler,
-                   FaultKind::host_dies, FaultKind::switch_restarts, FaultKind::switch_restarts,
-                   FaultKind::ring_reset, FaultKind::rank_killed, FaultKind::rank_killed});
+    const bool is_trees = scenario.has_several_switches() && dice.chance(50 * kPercent);
+    FaultKind kind = is_trees ? draw_kind_in_tree(dice) : draw_kind(dice);
+    if (takes_a_ring_away(kind) &&
+        std::ranges::any_of(scenario.faults, takes_a_ring_away, &Fault::kind)) {
+      kind = FaultKind::switch_restarts;
+    }
     scenario.faults.push_back(draw_fault(dice, scenario, kind));
   }
   if (dice.chance(10 * kPercent)) {
     draw_treacherous_restart(scenario, dice);
   }
-  if (scenario.rings.back().role == RingRole::doomed && dice.chance(50 * kPercent)) {
+  const bool is_one_away = std::ranges::any_of(scenario.faults, takes_a_ring_away, &Fault::kind);
+  if (scenario.rings.back().role == RingRole::doomed && !is_one_away &&
+      dice.chance(50 * kPercent)) {
     const auto kind =
         dice.pick({FaultKind::ring_withdrawn, FaultKind::ring_forgotten, FaultKind::ring_drained});
     Fault fault = draw_fault(dice, scenario, kind);
     fault.place = static_cast<std::uint16_t>(scenario.rings.size() - 1);
+    fault.node = scenario.has_several_switches() ? draw_node(dice, scenario.rings.back()) : 0;
     scenario.faults.push_back(fault);
   }
 }
@@ -356,6 +471,14 @@ std::vector<ring::RingSpec> Scenario::specs_without(std::uint16_t ring, std::uin
   return others;
 }
 
+bool Scenario::is_known(std::uint16_t ring, Time now) const {
+  return std::ranges::none_of(faults, [&](const Fault& fault) {
+    const bool ends_it = fault.kind == FaultKind::ring_withdrawn ||
+                         fault.kind == FaultKind::ring_forgotten || takes_a_ring_away(fault.kind);
+    return ends_it && fault.place == ring && now >= fault.begins;
+  });
+}
+
 std::uint16_t Scenario::place_between(std::uint16_t node, std::uint16_t other) const {
   return *std::ranges::find_if(places_of[node], [&](std::uint16_t place) {
     return places[place].end == Place::End::peer && places[places[place].peer].node == other;
@@ -366,6 +489,9 @@ Scenario draw_scenario(Dice& dice, Topology topology) {
   Scenario scenario;
   if (topology == Topology::tree) {
     scenario.layout = Layout::draw(dice);
+    scenario.quest =
+        dice.pick({Quest::anything, Quest::anything, Quest::anything, Quest::anything,
+                   Quest::anything, Quest::anything, Quest::lossy_uplinks, Quest::no_loss});
   } else {
     const bool is_large = dice.chance(4 * kPercent);
     scenario.layout = Layout::star(static_cast<std::uint16_t>(is_large ? 8 : dice.between(2, 5)));
@@ -379,7 +505,7 @@ Scenario draw_scenario(Dice& dice, Topology topology) {
   // A copied hello claims its queue pair too, so that the switch keeps nobody alive there.
   const bool needs_keep_alive =
       std::ranges::any_of(scenario.rings, [](const RingPlan& ring) { return ring.lateness > 1; });
-  if (!needs_keep_alive && dice.chance(50 * kPercent)) {
+  if (!needs_keep_alive && scenario.quest == Quest::anything && dice.chance(50 * kPercent)) {
     scenario.rogue_acts = static_cast<std::uint32_t>(dice.between(5, 60));
     // A queue pair number may be used again only when all its packets are gone. Replayed packets
     // never are.
@@ -392,13 +518,35 @@ Scenario draw_scenario(Dice& dice, Topology topology) {
   return scenario;
 }
 
+namespace {
+
+/// Its switches, with the ranks that they cover.
+std::string tree_text(const RingPlan& ring) {
+  std::string text = " (";
+  for (std::size_t node = 0; node < ring.tree.parts.size(); ++node) {
+    if (const RingTree::Part& part = ring.tree.parts[node]; part.exists()) {
+      text += fmt::format("{}switch {}: {}-{}{}", text.size() > 2 ? ", " : "", node,
+                          part.range().first, part.last(), part.parent ? "" : ", root");
+    }
+  }
+  return text + ")";
+}
+
+} // namespace
+
 std::string describe(const Scenario& scenario) {
   std::string text = fmt::format("{} hosts, ACK timeout {:.1f} us, faults end at {:.1f} us;",
                                  scenario.hosts, static_cast<double>(scenario.ack_timeout) / 1000,
                                  static_cast<double>(scenario.faults_end) / 1000);
+  if (scenario.has_several_switches()) {
+    text +=
+        fmt::format(" {} switches, above them {}, hosts on {};", scenario.layout.nodes(),
+                    fmt::join(scenario.layout.above, ","), fmt::join(scenario.layout.homes, ","));
+  }
   for (const RingPlan& ring : scenario.rings) {
-    text += fmt::format(" ring {}: H={} N={} L={}{};", ring.spec.id, ring.spec.world(),
+    text += fmt::format(" ring {}: H={} N={} L={}{}{};", ring.spec.id, ring.spec.world(),
                         ring.spec.window, ring.spec.packets_per_message(),
+                        ring.tree.has_several_switches() ? tree_text(ring) : "",
                         ring.role == RingRole::victim   ? " (attacked)"
                         : ring.role == RingRole::doomed ? " (doomed)"
                         : ring.is_made                  ? " (made)"

@@ -130,7 +130,7 @@ struct Place {
 /// What a run with several switches is for.
 enum class Quest : std::uint8_t {
   anything,
-  lossy_uplinks, // only links between switches lose, and no rank may repeat anything
+  lossy_uplinks, // only links between switches lose
   no_loss,       // links between switches carry no packet twice
 };
 
@@ -169,6 +169,9 @@ struct Scenario {
   /// The same, but one ring has another number that no job uses: its neighbours are known, the ring
   /// is not.
   std::vector<ring::RingSpec> specs_without(std::uint16_t ring, std::uint16_t node) const;
+
+  /// Whether no switch has been made to forget the ring until then.
+  bool is_known(std::uint16_t ring, Time now) const;
 
   /// The place of the link from one switch to another, at the first.
   std::uint16_t place_between(std::uint16_t node, std::uint16_t other) const;

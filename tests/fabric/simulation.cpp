@@ -120,7 +120,9 @@ void Simulation::check_deadline() {
   if (++events_ > kMostEvents) {
     throw Violation("I3", "events without end");
   }
-  if (world_.now > scenario_.faults_end + kBound * scenario_.ack_timeout + kReuses) {
+  const Time bound =
+      (scenario_.has_several_switches() ? 3 * kBound : kBound) * scenario_.ack_timeout;
+  if (world_.now > scenario_.faults_end + bound + kReuses) {
     throw Violation("I3", "jobs have not finished, long after the faults ended");
   }
 }
@@ -250,12 +252,7 @@ void Simulation::begin_fault(const Fault& fault) {
     }
     break;
   case FaultKind::switch_restarts:
-    fabric_.node(fault.node).restart_switch();
-    rogue_.use_restart();
-    for (const auto& job : jobs_) {
-      job->note_calls(CallEvent::restart);
-      job->excuse();
-    }
+    restart_switch(fault.node);
     break;
   case FaultKind::rank_killed:
     jobs_[fault.place]->kill_member(fault.rank);
@@ -264,11 +261,11 @@ void Simulation::begin_fault(const Fault& fault) {
     reset_ring(fault);
     break;
   case FaultKind::ring_away:
-    fabric_.node(fault.node).withdraw_ring(fault.place);
+    at_switches_of(fault, [&](FabricSwitch& each) { each.withdraw_ring(fault.place); });
     jobs_[fault.place]->excuse();
     break;
   case FaultKind::ring_pauses:
-    fabric_.node(fault.node).drain_ring(fault.place);
+    at_switches_of(fault, [&](FabricSwitch& each) { each.drain_ring(fault.place); });
     break;
   case FaultKind::ring_withdrawn:
     fabric_.node(fault.node).withdraw_ring(fault.place);
@@ -288,10 +285,29 @@ void Simulation::begin_fault(const Fault& fault) {
   }
 }
 
+/// The fault's switch, or all of them, one after the other.
+template <typename Act>
+void Simulation::at_switches_of(const Fault& fault, Act&& act) {
+  for (std::uint16_t node = 0; node < fabric_.nodes(); ++node) {
+    if (fault.node == node || fault.node == kEverySwitch) {
+      act(fabric_.node(node));
+    }
+  }
+}
+
+void Simulation::restart_switch(std::uint16_t node) {
+  fabric_.node(node).restart_switch();
+  rogue_.use_restart();
+  for (const auto& job : jobs_) {
+    job->note_calls(CallEvent::restart);
+    job->excuse();
+  }
+}
+
 /// Resets a ring, sometimes followed by late copies of its hellos.
 void Simulation::reset_ring(const Fault& fault) {
   const std::uint16_t ring = fault.place;
-  fabric_.node(fault.node).reset_ring(ring);
+  at_switches_of(fault, [ring](FabricSwitch& each) { each.reset_ring(ring); });
   jobs_[ring]->excuse();
   if (scenario_.replays != 0 && world_.dice.chance(50 * kPercent)) {
     rogue_.bury_connections();
@@ -315,11 +331,12 @@ void Simulation::end_fault(const Fault& fault) {
   case FaultKind::host_dies:
     hosts_[fault.place].is_alive = true;
     break;
-  case FaultKind::ring_pauses:
-    fabric_.node(fault.node).withdraw_ring(fault.place);
-    [[fallthrough]];
   case FaultKind::ring_away:
-    fabric_.node(fault.node).add_ring(fault.place);
+  case FaultKind::ring_pauses:
+    at_switches_of(fault, [&](FabricSwitch& each) {
+      each.withdraw_ring(fault.place);
+      each.add_ring(fault.place);
+    });
     jobs_[fault.place]->excuse();
     break;
   default:

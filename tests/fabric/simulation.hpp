@@ -43,7 +43,10 @@ class Simulation {
   void wake_member(const Event& event);
   void begin_fault(const Fault& fault);
   void end_fault(const Fault& fault);
+  void restart_switch(std::uint16_t node);
   void reset_ring(const Fault& fault);
+  template <typename Act>
+  void at_switches_of(const Fault& fault, Act&& act);
   void send_stream_frame(std::uint16_t stream);
   bool is_finished() const;
   void cover_dead_neighbours();

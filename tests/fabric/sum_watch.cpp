@@ -45,7 +45,7 @@ const SumWatch::Connection* SumWatch::find(const Packet& packet) const {
   return found == connections_.end() ? nullptr : &found->second;
 }
 
-std::optional<Origin> SumWatch::owner_of(const Packet& packet) const {
+std::optional<SumWatch::Owner> SumWatch::owner_of(const Packet& packet) const {
   const Connection* connection = find(packet);
   if (connection == nullptr) {
     return std::nullopt;
@@ -53,7 +53,16 @@ std::optional<Origin> SumWatch::owner_of(const Packet& packet) const {
   const JobRun& run = *connection->run;
   const std::uint16_t speaker =
       connection->is_answered ? run.plan.spec.successor(connection->rank) : connection->rank;
-  return Origin{Origin::Kind::member, run.ring, speaker, run.generation};
+  return Owner{{Origin::Kind::member, run.ring, speaker, run.generation}, run.nonce};
+}
+
+std::uint32_t SumWatch::number_of(const Packet& packet) const {
+  const Connection* connection = find(packet);
+  if (connection == nullptr || connection->is_answered) {
+    return 0;
+  }
+  const std::uint32_t first = connection->run->seats[connection->rank].outgoing_psn;
+  return wire::psn_add(wire::parse(packet.bytes()).psn, (1u << 24) - first);
 }
 
 std::optional<SumWatch::Passage> SumWatch::passage_of(const Connection& connection,
@@ -75,6 +84,9 @@ void SumWatch::leaves(const Packet& packet, const Departure& departure) {
     return;
   }
   const JobRun& run = *connection->run;
+  if (run.plan.reuse != 0 && departure.nonce != run.nonce) {
+    return; // the queue pair belonged to an earlier run
+  }
   const auto passage = passage_of(*connection, departure);
   if (!passage) {
     throw Violation("I1", fmt::format("ring {} rank {}: switch {} has no part in this connection, "
@@ -83,8 +95,7 @@ void SumWatch::leaves(const Packet& packet, const Departure& departure) {
   }
   check_port(*passage);
   const wire::Packet parsed = wire::parse(packet.bytes());
-  const std::uint32_t number =
-      wire::psn_add(parsed.psn, (1u << 24) - run.seats[connection->rank].outgoing_psn);
+  const std::uint32_t number = number_of(packet);
   const auto share = run.expected.packet(number);
   if (!share) {
     throw Violation("I1", fmt::format("ring {} rank {}: PSN {:#x} is past the last message",
@@ -98,9 +109,9 @@ void SumWatch::leaves(const Packet& packet, const Departure& departure) {
   if (!climbs) {
     check_repeat(packet, departure);
   }
-  coverage_.hit(climbs             ? Happening::sets_climbed
-                : passage->goes_up ? Happening::partial_sums
-                                   : Happening::totals);
+  coverage_.hit(climbs             ? Row::tree_climbed
+                : passage->goes_up ? Row::tree_partial_sum
+                                   : Row::tree_total);
 }
 
 void SumWatch::check_port(const Passage& passage) const {
@@ -151,9 +162,10 @@ void SumWatch::check_header(const Passage& passage, const Packet& packet, bool i
                                     : ina->message_id.get() == passage.connection.run->nonce);
   if (!names_range || !names_run) {
     throw Violation("I2",
-                    fmt::format("ring {} rank {}: a hello of switch {} names another range "
-                                "or run",
-                                plan.spec.id, passage.connection.rank, passage.departure.node));
+                    fmt::format("ring {} rank {}: a hello of switch {} names {:#x}, {:#x}, {}: "
+                                "another range or run",
+                                plan.spec.id, passage.connection.rank, passage.departure.node,
+                                ina->session.get(), ina->message_id.get(), ina->root.get()));
   }
 }
 
@@ -210,10 +222,14 @@ void SumWatch::check_repeat(const Packet& packet, const Departure& departure) {
   const auto [found, is_new] = first_.try_emplace(name, now);
   First& first = found->second;
   if (is_new || first.life != now.life || first.nonce != now.nonce) {
+    if (packet.origin.kind == Origin::Kind::own) {
+      throw Violation("I2", fmt::format("switch {} makes PSN {:#x} of QP {:#x}, which has not left",
+                                        departure.node, parsed.psn, parsed.destination_qp));
+    }
     first = now;
     return;
   }
-  coverage_.hit(Happening::sent_again);
+  coverage_.hit(Row::tree_again);
   if (first.crc != now.crc) {
     throw Violation("I8", fmt::format("switch {} sends PSN {:#x} of QP {:#x} again, and it differs",
                                       departure.node, parsed.psn, parsed.destination_qp));

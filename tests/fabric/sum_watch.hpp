@@ -25,7 +25,15 @@ class SumWatch {
   void expect(JobRun& run);
 
   /// The member whose packet this is, by its destination and queue pair; nullopt: nobody's.
-  std::optional<Origin> owner_of(const Packet& packet) const;
+  struct Owner {
+    Origin origin;
+    std::uint32_t nonce = 0; // of its run
+  };
+
+  std::optional<Owner> owner_of(const Packet& packet) const;
+
+  /// Of a member's packet: which one of its connection it is. 0: the hello, or not known.
+  std::uint32_t number_of(const Packet& packet) const;
 
   /// A packet leaves a switch, which has this session in its life of that number.
   struct Departure {
