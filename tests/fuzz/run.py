@@ -32,6 +32,14 @@ GENERATORS = ["torus, rows: 3, columns: 4", "mesh, rows: 2, columns: 2", "fat-tr
 QUANTITIES = ["100Gbit/s", "12.5 GB/s", "9007199254740992bit/s", "1.5us", "60s", "0ns", "4096", "64KiB", "70368744177664",
               "32K", "host[0-15]", "n[7-7].x", "a"]
 
+TREE = b"""ports: [{name: up0, device: d0}, {name: h0, device: d1}, {name: down7, device: d2}]
+rings:
+  - {id: 17, window: 8, max_message_bytes: 65536, mtu: 1024,
+     members: [{ip: 10.0.0.1}, {ip: 10.0.0.2}, {ip: 10.0.0.3}, {ip: 10.0.0.4}, {ip: 10.0.0.5}],
+     parent: {switch: spine0, port: up0},
+     children: [{rank: 0, port: h0}, {rank: 1}, {switch: rack7, ranks: [2, 3], port: down7}]}
+"""
+
 
 def frames_of(capture: Path) -> list[bytes]:
     """The frames of a little-endian pcap file, micro- or nanosecond."""
@@ -73,6 +81,7 @@ def seeds() -> dict[str, list[bytes]]:
     scripts += tables
     configurations = [file.read_bytes() for folder in ["config", "tests/replay/rings"]
                       for file in (ROOT / folder).glob("*.yaml")]
+    configurations.append(TREE)
     topologies = [file.read_bytes() for file in (ROOT / "config/topologies").glob("*.yaml")]
     topologies += [f"generator: {{kind: {generator}, rate: 1Gbit/s, latency: 1us}}\n".encode() for generator in GENERATORS]
     frames = [frame for frames in all_frames.values() for frame in frames[:200:3]]

@@ -152,7 +152,7 @@ std::vector<BadFile> key_rows() {
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, window, max_message_bytes, mtu, "
-       "patience, keep_alive, lease, tenant, members; did you mean "
+       "patience, keep_alive, lease, tenant, members, parent, children; did you mean "
        "window?"},
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
        "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, "
@@ -272,7 +272,7 @@ std::vector<BadFile> kind_rows() {
        "3: rings: found a map; allowed: a list of at most 4096 rings"},
       {"a ring that is a number", "ports: [{ name: p0, device: d0 }]\nrings: [7]\n",
        "2: rings[0]: found 7; allowed: a map with keys out of id, window, max_message_bytes, mtu, "
-       "patience, keep_alive, lease, tenant, members"},
+       "patience, keep_alive, lease, tenant, members, parent, children"},
       {"a member that is an address", with("- { ip: 10.0.0.2, port: p1 }", "- 10.0.0.2"),
        "25: rings[0].members[1]: found \"10.0.0.2\"; allowed: a map with keys out of ip, port"},
       {"a member inside itself",

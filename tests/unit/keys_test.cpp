@@ -31,6 +31,8 @@ ports:
     rx_descriptors: 512
     tx_descriptors: 256
     outer_tag: 802.1ad
+  - { name: up0, device: d1 }
+  - { name: up1, device: d2 }
 lcores:
   - { id: 1, roles: [rx, worker, tx], idle: yield }
 l2: { aging_s: 60, entries: 1024 }
@@ -56,9 +58,10 @@ rings:
     keep_alive: rnr
     lease: 60
     tenant: red
-    members:
-      - { ip: 10.0.0.1, port: p0 }
-      - { ip: 10.0.0.2, port: p0 }
+    members: [{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }, { ip: 10.0.0.3 }]
+    parent: { switch: spine, port: up0 }
+    children:
+      - { switch: rack, ranks: [0, 1], port: p0 }
 )";
 
 /// The node at a path of the table; the first entry of each list on the way.
@@ -109,16 +112,21 @@ struct Edit {
   Effect effect;
 };
 
-constexpr std::string_view kTwoPorts = "[{ name: p0, device: d0 }, { name: p1, device: d1 }]";
+constexpr std::string_view kMorePorts = "[{ name: p0, device: d0 }, { name: up0, device: d1 }, "
+                                        "{ name: up1, device: d2 }, { name: p1, device: d3 }]";
 constexpr std::string_view kTwoLcores =
     "[{ id: 1, roles: [rx, worker, tx] }, { id: 2, roles: [tx] }]";
+
+constexpr std::string_view kRingWithoutTree =
+    "{ id: 1, window: 4, max_message_bytes: 16384, members: [{ ip: 10.0.0.1, port: p0 }, "
+    "{ ip: 10.0.0.2 }, { ip: 10.0.0.3 }] }";
 
 constexpr std::string_view kThreeTenants = "[{ name: red }, { name: blue }, { name: green }]";
 
 constexpr std::array kEdits{
     Edit{"eal.options", "eal.options", "[-v]", "eal.options", Effect::restart},
-    Edit{"ports", "ports", kTwoPorts, "ports[p1]", Effect::restart},
-    Edit{"ports[].name", "ports", kTwoPorts, "ports[p1]", Effect::restart},
+    Edit{"ports", "ports", kMorePorts, "ports[p1]", Effect::restart},
+    Edit{"ports[].name", "ports", kMorePorts, "ports[p1]", Effect::restart},
     Edit{"ports[].device", "ports[].device", "x", "ports[p0].device", Effect::restart},
     Edit{"ports[].macs", "ports[].macs", "[]", "ports[p0].macs", Effect::in_place},
     Edit{"ports[].rx_queues", "ports[].rx_queues", "3", "ports[p0].rx_queues", Effect::restart},
@@ -180,12 +188,26 @@ constexpr std::array kEdits{
     Edit{"rings[].keep_alive", "rings[].keep_alive", "ack", "rings[1].keep_alive",
          Effect::in_place},
     Edit{"rings[].members", "rings[].members",
-         "[{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }, { ip: 10.0.0.3 }]", "rings[1].members",
-         Effect::ring_made_anew},
+         "[{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }, { ip: 10.0.0.3 }, { ip: 10.0.0.4 }]",
+         "rings[1].members", Effect::ring_made_anew},
     Edit{"rings[].members[].ip", "rings[].members[].ip", "10.0.0.9", "rings[1].members[0].ip",
          Effect::ring_made_anew},
-    Edit{"rings[].members[].port", "rings[].members[]", "{ ip: 10.0.0.1 }",
-         "rings[1].members[0].port", Effect::in_place},
+    Edit{"rings[].members[].port", "rings[]", kRingWithoutTree, "rings[1].members[0].port",
+         Effect::in_place},
+    Edit{"rings[].parent.switch", "rings[].parent.switch", "x", "rings[1].parent.switch",
+         Effect::in_place},
+    Edit{"rings[].parent.port", "rings[].parent.port", "up1", "rings[1].parent.port",
+         Effect::ring_made_anew},
+    Edit{"rings[].children", "rings[].children", "[{ rank: 0 }, { rank: 1 }]", "rings[1].children",
+         Effect::ring_made_anew},
+    Edit{"rings[].children[].rank", "rings[].children[]", "{ rank: 0 }", "rings[1].children",
+         Effect::ring_made_anew},
+    Edit{"rings[].children[].switch", "rings[].children[].switch", "x",
+         "rings[1].children[0].switch", Effect::in_place},
+    Edit{"rings[].children[].ranks", "rings[].children[].ranks", "[1, 2]", "rings[1].children",
+         Effect::ring_made_anew},
+    Edit{"rings[].children[].port", "rings[].children[].port", "up1", "rings[1].children[0].port",
+         Effect::ring_made_anew},
 };
 
 Config edited(const Edit& edit) {
@@ -246,7 +268,8 @@ TEST(KeyTable, ErrorsSayWhatIsAllowed) {
   for (const Key& key : keys()) {
     // A map's keys and the names of ports and tenants are in the error instead.
     const bool has_own_words = std::holds_alternative<Map>(key.value) ||
-                               key.path == "rings[].members[].port" || key.path == "rings[].tenant";
+                               (key.path.starts_with("rings[]") && key.path.ends_with(".port")) ||
+                               key.path == "rings[].tenant";
     const std::string error = error_of(with_wrong_value(key));
     EXPECT_NE(error.find("allowed: " + (has_own_words ? "" : allowed(key.value))),
               std::string::npos)
@@ -292,8 +315,8 @@ TEST(KeyTable, HasEachKeyOnceBehindTheOneThatItIsIn) {
   }
   const auto last = std::span(seen).last(3);
   EXPECT_EQ(std::vector(last.begin(), last.end()),
-            (std::vector<std::string>{"rings[].members[]", "rings[].members[].ip",
-                                      "rings[].members[].port"}));
+            (std::vector<std::string>{"rings[].children[].ranks", "rings[].children[].ranks[]",
+                                      "rings[].children[].port"}));
 }
 
 } // namespace

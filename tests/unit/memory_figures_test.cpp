@@ -115,6 +115,20 @@ TEST(MemoryFigures, TheLabsCommentsSayWhatTheSwitchAsksFor) {
 }
 
 /// No other comment there gives a sum of memory that nothing compares.
+/// A window of 100 messages of 64 packets for each child there, and for the parent.
+TEST(RingBacklog, HasRoomForTheChildrenAndTheParentBehindThePort) {
+  const config::Config config = config::parse_config(
+      "ports: [{ name: up, device: d0 }, { name: h0, device: d1 }, { name: h1, device: d2 }]\n"
+      "rings:\n"
+      "  - { id: 1, window: 100, max_message_bytes: 65536, parent: { switch: s, port: up },\n"
+      "      members: [{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }, { ip: 10.0.0.3 }],\n"
+      "      children: [{ rank: 0, port: h0 }, { rank: 1, port: h0 }] }\n",
+      "f.yaml");
+  EXPECT_EQ(ring_backlog_of(config, 0), 8192u) << "6400 partial sums";
+  EXPECT_EQ(ring_backlog_of(config, 1), 16384u) << "12800 totals";
+  EXPECT_EQ(ring_backlog_of(config, 2), 4096u) << "nobody of the ring is there";
+}
+
 TEST(MemoryFigures, NoOtherCommentOfAConfigurationSaysHowMuch) {
   for (const std::filesystem::path& file : configurations()) {
     const std::string text = text_of(file);

@@ -158,7 +158,10 @@ TEST(PortPlan, AnAfXdpPortNeitherComesNorGoes) {
 }
 
 TEST(PortPlan, AMemberThatIsNotTiedMayBeBehindIt) {
-  ring::RingSpec ring{.id = 7, .mtu = 4096, .members = {{.ip = *wire::parse_ip("10.0.0.1")}}};
+  ring::RingSpec ring{.id = 7,
+                      .mtu = 4096,
+                      .members = {{.ip = *wire::parse_ip("10.0.0.1"), .port = {}},
+                                  {.ip = *wire::parse_ip("10.0.0.2"), .port = 1}}};
   PortConfig small = port("d");
   // UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4, IPv4 20 (IBTA A17.3.1)
   try {

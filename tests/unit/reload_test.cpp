@@ -85,6 +85,25 @@ TEST(ReloadPlan, SaysWhichRingsGoChangeAndCome) {
             "withdrawn 1, changed, added 1");
 }
 
+/// Where other switches are, only names change in place.
+TEST(ReloadPlan, AnotherPlaceInATreeMakesARingAnew) {
+  const auto leaf = [](std::string_view parent, std::string_view child) {
+    return ring(1, 1,
+                fmt::format("window: 1, parent: {{ {} }}, children: [{{ {} }}]", parent, child));
+  };
+  const std::string running = leaf("switch: s, port: p0", "rank: 0");
+  EXPECT_EQ(steps_of(planned(running, running)), "withdrawn, changed, added");
+  EXPECT_EQ(steps_of(planned(running, leaf("switch: t, port: p0", "rank: 0"))),
+            "withdrawn, changed 1, added");
+  EXPECT_EQ(steps_of(planned(running, leaf("switch: s, port: p0", "rank: 0, port: p1"))),
+            "withdrawn, changed 1, added");
+  EXPECT_EQ(steps_of(planned(running, leaf("switch: s, port: p1", "rank: 0"))),
+            "withdrawn 1, changed, added 1");
+  EXPECT_EQ(steps_of(planned(running, leaf("switch: s, port: p0", "rank: 1"))),
+            "withdrawn 1, changed, added 1");
+  EXPECT_EQ(steps_of(planned(running, ring(1, 1))), "withdrawn 1, changed, added 1");
+}
+
 /// Only that is worth a stop of the lcores.
 TEST(ReloadPlan, TellsWhetherSomethingChangesThatStays) {
   EXPECT_FALSE(planned(ring(1, 1), ring(1, 1)).changes_in_place());
@@ -262,6 +281,28 @@ TEST(RingAdmission, PlacesForMembersComeBackAndAreTaken) {
   EXPECT_NE(desk.answer({}, {ring(2, 2), ring(3, 3)}).find("lcore 1 has no places for 2 members"),
             std::string::npos);
   EXPECT_EQ(desk.answer({1}, {ring(2, 2), ring(3, 3)}), "they fit");
+}
+
+/// Not those of ranks that are other switches' children.
+TEST(RingAdmission, ARingOfATreeTakesPlacesForItsChildrenAndItsParent) {
+  Desk desk(ring(1, 1), "spare: { rings: 9, members: 3, frames: 9000 }\n");
+  const std::string leaf = "  - { id: 2, window: 1, max_message_bytes: 1024,\n"
+                           "      members: [{ ip: 10.1.0.1 }, { ip: 10.1.0.2 }, { ip: 10.1.0.3 }, "
+                           "{ ip: 10.1.0.4 }],\n"
+                           "      parent: { switch: s, port: p0 }, children: [CHILDREN] }\n";
+  const auto with = [&leaf](const std::string& children) {
+    return std::string(leaf).replace(leaf.find("CHILDREN"), 8, children);
+  };
+  desk.free.places.assign(desk.placement.lcores.size(), 3);
+  EXPECT_EQ(desk.answer({}, {with("{ rank: 0 }, { rank: 1 }")}), "they fit");
+  EXPECT_EQ(desk.answer({}, {with("{ rank: 0 }, { rank: 1 }, { rank: 2 }")}),
+            "ring 2: needs 4 places for members, 3 are free; held by ring 1: 2; allowed: withdraw "
+            "a ring, or configure a larger spare.members");
+  desk.free.places.assign(desk.placement.lcores.size(), 2);
+  EXPECT_NE(desk.answer({}, {with("{ rank: 0 }, { rank: 1 }")})
+                .find("lcore 1 has no places for 3 members"),
+            std::string::npos);
+  EXPECT_EQ(desk.answer({}, {with("{ rank: 0 }")}), "they fit");
 }
 
 /// Rings with the same neighbours go to one lcore, whether these are there or are only to come.

@@ -93,6 +93,41 @@ TEST_F(RingJournalTest, RemembersEachRingOnce) {
   EXPECT_EQ(remembered_by(RingJournal(directory_)), (std::vector{kFour, kSix}));
 }
 
+/// Ranks 1 and 2 of five are this switch's: it is between rank 0 and them, and between them and
+/// rank 3. No other two ranks' packets pass it.
+TEST_F(RingJournalTest, RemembersOfATreeWhomTheSwitchIsBetween) {
+  ring::RingSpec ring = ring_of({"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"});
+  for (ring::Member& member : ring.members) {
+    member.port.reset();
+  }
+  ring.tenant = "red";
+  ring.parent = {.port = 3, .name = "spine"};
+  ring.children = {{.ranks = {1, 1}, .port = {}, .name = {}},
+                   {.ranks = {2, 1}, .port = {}, .name = {}}};
+  {
+    RingJournal journal(directory_);
+    journal.remember(ring);
+    journal.remember(ring);
+    EXPECT_EQ(journal.remembered().size(), 3u);
+  }
+  EXPECT_EQ(file_text(), "10.0.0.2 10.0.0.3 tenant=red\n10.0.0.3 10.0.0.4 tenant=red\n"
+                         "10.0.0.1 10.0.0.2 tenant=red\n");
+  {
+    RingJournal journal(directory_);
+    EXPECT_EQ(remembered_by(journal),
+              (std::vector<Addresses>{
+                  {"10.0.0.2", "10.0.0.3"}, {"10.0.0.3", "10.0.0.4"}, {"10.0.0.1", "10.0.0.2"}}));
+    journal.remember(ring);
+    EXPECT_EQ(journal.remembered().size(), 3u) << "known";
+    ring.children.push_back({.ranks = {3, 1}, .port = {}, .name = {}});
+    journal.remember(ring);
+  }
+  EXPECT_EQ(remembered_by(RingJournal(directory_)).back(), (Addresses{"10.0.0.4", "10.0.0.5"}))
+      << "only what is new";
+  EXPECT_EQ(forget_rings_of("red", directory_), 4u);
+  EXPECT_EQ(file_text(), "");
+}
+
 TEST_F(RingJournalTest, AnotherOrderHasOtherNeighbours) {
   RingJournal journal(directory_);
   journal.remember(ring_of(kFour));

@@ -101,6 +101,18 @@ TEST(Tenants, LeaveSoManyNeighbours) {
 }
 
 /// A tenant without a limit cannot use up what the switch can remember for all: 32767.
+/// Of a ring of four ranks: rank 1 is this switch's, the others are another's.
+TEST(Tenants, LeaveTheNeighboursOfThisSwitchOfATree) {
+  ring::RingSpec leaf = ring_of(1, "red", 1);
+  leaf.members.push_back({*wire::parse_ip("10.0.1.3"), {}});
+  leaf.members.push_back({*wire::parse_ip("10.0.1.4"), {}});
+  leaf.parent = {.port = 0, .name = "spine"};
+  leaf.children = {{.ranks = {1, 1}, .port = {}, .name = {}}};
+  const ring::RingSet none({});
+  const Tenants tenants({{.name = "red", .neighbours = 1}}, kMbufBytes, none);
+  EXPECT_THAT(refusal(tenants, none, leaf), HasSubstr("ring 1: has 2 new neighbours; tenant red"));
+}
+
 TEST(Tenants, WithoutALimitHaveAShareOfWhatTheSwitchRemembers) {
   using Limits = std::vector<std::optional<std::uint16_t>>;
   const auto shares_of = [](std::vector<config::TenantConfig> tenants) {

@@ -31,6 +31,7 @@ constexpr std::size_t kLongestSocketPath = 107; // unix(7), sun_path with its fi
 constexpr std::string_view kUnix = "unix:";
 
 constexpr std::size_t kLongestCertificateName = 64; // RFC 5280, ub-common-name
+constexpr std::size_t kLongestSwitchName = 64;
 
 bool has_only_letters(std::string_view name, std::string_view and_these) {
   return std::ranges::all_of(name, [and_these](char c) {
@@ -70,6 +71,10 @@ void refuse_long_socket(const yaml::Reader& node, std::string_view devargs) {
 bool is_port_name(std::string_view name) {
   return has_only_letters(name, "_.-") &&
          std::ranges::find(kPromptWords, name) == kPromptWords.end();
+}
+
+bool is_switch_name(std::string_view name) {
+  return name.size() <= kLongestSwitchName && has_only_letters(name, "_.-");
 }
 
 bool is_certificate_name(std::string_view name) {

@@ -16,6 +16,9 @@ namespace weir::config {
 
 bool is_port_name(std::string_view name);
 
+/// It stands in tables and in labels of metrics.
+bool is_switch_name(std::string_view name);
+
 /// A common name as certificates have it, of which nobody has to wonder what is in it.
 bool is_certificate_name(std::string_view name);
 

@@ -3,6 +3,10 @@
 
 #include "config/fields.hpp"
 #include "config/lists.hpp"
+#include "config/once.hpp"
+#include "config/port_places.hpp"
+#include "config/ring_tree.hpp"
+#include "ring/ring.hpp"
 #include "ring/ring_set.hpp"
 #include "weir/limits.hpp"
 
@@ -33,23 +37,6 @@ constexpr std::uintmax_t kLargestFile = 16U << 20;
 constexpr unsigned kTransportBytes = 8 + 12 + 16 + 4 + 4;
 constexpr unsigned kIpv4Bytes = 20;
 constexpr unsigned kIpv6Bytes = 40;
-
-/// Remembers where each value was used, and rejects an equal second one.
-template <typename T>
-class Once {
- public:
-  /// The error text prints `found` and `allowed`.
-  void add(const T& value, const Reader& node, std::string_view found, std::string_view allowed) {
-    const auto [first, is_new] = seen_.emplace(value, std::pair{node.key(), node.line()});
-    if (!is_new) {
-      const auto& [key, line] = first->second;
-      node.fail(fmt::format("{}, which is {} on line {} too", found, key, line), allowed);
-    }
-  }
-
- private:
-  std::map<T, std::pair<std::string, int>> seen_;
-};
 
 /// Reads `ports`.
 class PortsReader {
@@ -128,13 +115,7 @@ class LcoresReader {
 class RingsReader {
  public:
   RingsReader(const std::vector<PortConfig>& ports, const std::vector<TenantConfig>& tenants)
-      : ports_(ports), tenants_(tenants) {
-    for (std::uint16_t place = 0; place < ports.size(); ++place) {
-      if (ports[place].is_there()) {
-        places_.push_back(place);
-        port_names_.push_back(ports[place].name);
-      }
-    }
+      : ports_(ports), places_(ports), tenants_(tenants) {
     for (const TenantConfig& tenant : tenants) {
       tenant_names_.push_back(tenant.name);
     }
@@ -163,6 +144,9 @@ class RingsReader {
           fmt::format("{}, the {}th in all rings", ring.members.size(), members_in_all_),
           fmt::format("at most {} members in all rings", ring::RingSet::kMostMembers));
     }
+    read_tree(node, places_, ring);
+    check_ports_of_children(node, ring);
+    forget_usual_children(ring);
     check_mtu(node.at("mtu"), ring);
     if (const Reader tenant = node.at("tenant"); tenant.is_present()) {
       ring.tenant = read_tenant(tenant);
@@ -198,7 +182,9 @@ class RingsReader {
       members.push_back(read_member(item));
       const Reader ip = item.at("ip");
       addresses.add(members.back().ip, ip, ip.found(), "each address once per ring");
-      check_one_port(members.back(), item.at("port"));
+      if (members.back().port) {
+        check_one_port(members.back().ip, *members.back().port, item.at("port"));
+      }
       if (members.back().ip.is_v4() != members.front().ip.is_v4()) {
         // Packets between neighbours have one IP header, so one address family.
         ip.fail(fmt::format("{} in a ring whose first member is {}", ip.found(),
@@ -213,32 +199,41 @@ class RingsReader {
     ring::Member member;
     read_map(member_fields(), node, member);
     if (const Reader port = node.at("port"); port.is_present()) {
-      member.port = places_[port.one_of(Words(port_names_))];
+      member.port = places_.named_at(port);
     }
     return member;
   }
 
-  /// All traffic to an address leaves by one port (docs/protocol.md §3, "Ports").
-  void check_one_port(const ring::Member& member, const Reader& node) {
-    if (!member.port) {
-      return;
+  /// Of ranks: a host behind another switch may be reached by several ports, each in its own ring.
+  void check_ports_of_children(const Reader& node, const ring::RingSpec& ring) {
+    const std::vector<Reader> items =
+        ring.children.empty() ? std::vector<Reader>() : items_of(ring_fields(), node, "children");
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const ring::Child& child = ring.children[i];
+      if (child.kind == ring::ChildKind::rank && child.port) {
+        check_one_port(ring.members[child.ranks.first].ip, *child.port, items[i].at("port"));
+      }
     }
-    const auto [first, is_new] =
-        ties_.try_emplace(member.ip, Tie{*member.port, node.key(), node.line()});
+  }
+
+  /// All traffic to an address leaves by one port (docs/protocol.md §3, "Ports").
+  void check_one_port(const wire::IpAddress& ip, std::uint16_t port, const Reader& node) {
+    const auto [first, is_new] = ties_.try_emplace(ip, Tie{port, node.key(), node.line()});
     const Tie& known = first->second;
-    if (known.port != *member.port) {
+    if (known.port != port) {
       node.fail(fmt::format("{} for {}, which {} on line {} ties to {}", node.found(),
-                            to_string(member.ip), known.key, known.line, ports_[known.port].name),
+                            to_string(ip), known.key, known.line, ports_[known.port].name),
                 "one port for each address");
     }
   }
 
   /// A member without a port may be behind any port.
-  void check_mtu(const Reader& node, const ring::RingSpec& ring) const {
-    for (const ring::Member& member : ring.members) {
-      for (const std::uint16_t place : places_) {
-        if (member.port.value_or(place) == place) {
-          check_mtu_on_port(node, ring, member, place);
+  void check_mtu(const Reader& node, const ring::RingSpec& spec) const {
+    const ring::Ring ring(spec);
+    for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+      for (const std::uint16_t place : places_.all()) {
+        if (ring.port_of(sender).value_or(place) == place) {
+          check_mtu_on_port(node, spec, spec.members[ring.rank_of(sender)], place);
         }
       }
     }
@@ -269,9 +264,8 @@ class RingsReader {
   };
 
   const std::vector<PortConfig>& ports_;
+  const PortPlaces places_; // of ports_
   const std::vector<TenantConfig>& tenants_;
-  std::vector<std::uint16_t> places_;        // of ports_ that have a port
-  std::vector<std::string_view> port_names_; // of places_
   std::vector<std::string_view> tenant_names_;
   Once<std::uint32_t> ids_;
   std::size_t members_in_all_ = 0;

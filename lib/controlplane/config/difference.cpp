@@ -3,6 +3,7 @@
 
 #include "config/fields.hpp"
 #include "config/lists.hpp"
+#include "config/ring_tree.hpp"
 
 #include <fmt/format.h>
 
@@ -116,11 +117,40 @@ void compare_members(const In<ring::RingSpec>& from, const In<ring::RingSpec>& t
   }
 }
 
+/// A rank's cable may move to another port, as a member's. Where another switch is, no packet may
+/// come from anywhere else, so its ring is made anew.
+void compare_child(const std::string& above, const In<ring::Child>& from, const In<ring::Child>& to,
+                   std::vector<Change>& changes) {
+  const std::size_t known = changes.size();
+  compare<ring::Child>(child_fields(), above, from, to, changes);
+  for (Change& change : std::span(changes).subspan(known)) {
+    if (from.value.kind == ring::ChildKind::switch_below && change.place.ends_with(".port")) {
+      change.effect = Effect::ring_made_anew;
+    }
+  }
+}
+
+void compare_children(const In<ring::RingSpec>& from, const In<ring::RingSpec>& to,
+                      std::vector<Change>& changes) {
+  const std::string above = place_of(from.value) + ".children";
+  std::string before = children_in_words(from.value);
+  std::string after = children_in_words(to.value);
+  if (before != after) {
+    changes.push_back({above, std::move(before), std::move(after), Effect::ring_made_anew});
+    return;
+  }
+  for (std::size_t i = 0; i < from.value.children.size(); ++i) {
+    compare_child(fmt::format("{}[{}].", above, i), {from.config, from.value.children[i]},
+                  {to.config, to.value.children[i]}, changes);
+  }
+}
+
 void compare_ring(const In<ring::RingSpec>& from, const In<ring::RingSpec>& to,
                   std::vector<Change>& changes) {
   const std::size_t known = changes.size();
   compare<ring::RingSpec>(ring_fields(), place_of(from.value) + ".", from, to, changes);
   compare_members(from, to, changes);
+  compare_children(from, to, changes);
   for (Change& change : std::span(changes).subspan(known)) {
     change.ring = from.value.id;
   }

@@ -125,6 +125,43 @@ const Fields<SpareConfig>& spare_fields() {
   return fields;
 }
 
+constexpr Text kSwitchForm{"a name of at most 64 letters, digits, '_', '.' and '-'",
+                           is_switch_name};
+
+std::string name_of_port(const Config& config, std::uint16_t place) {
+  return config.ports[place].name;
+}
+
+/// The reader of rings knows the ports.
+const Fields<ring::Parent>& parent_fields() {
+  static const Fields<ring::Parent> fields{
+      key<&ring::Parent::name>("switch", kSwitchForm, "the switch above, by a name for people",
+                               Effect::in_place, kNeeded),
+      key_by<ring::Parent>("port", Text{"a port's name"}, "the only port that leads to it",
+                           Effect::ring_made_anew, "", {},
+                           [](const ring::Parent& parent, const Config& config) {
+                             return name_of_port(config, parent.port);
+                           }),
+  };
+  return fields;
+}
+
+const List kRanks{{2, 2}, "ranks", WholeNumber{{0, kMaxWorld - 1}}};
+
+ring::RankRange read_ranks(const yaml::Reader& node) {
+  const std::vector<yaml::Reader> ends = items_at(node, kRanks);
+  const auto rank_at = [](const yaml::Reader& end) {
+    return static_cast<std::uint16_t>(number_at(end, std::get<WholeNumber>(kRanks.entry)));
+  };
+  const std::uint16_t first = rank_at(ends.front());
+  const std::uint16_t last = rank_at(ends.back());
+  if (last < first) {
+    node.fail(fmt::format("[{}, {}]", first, last),
+              fmt::format("the first rank first, as [{}, {}]", last, first));
+  }
+  return {first, static_cast<std::uint16_t>(last - first + 1u)};
+}
+
 /// Operators are compared with the tenants, which are read later.
 void check_control(const yaml::Reader& node, const Config& config) {
   if (config.control.operators) {
@@ -222,7 +259,43 @@ const Fields<ring::Member>& member_fields() {
           "port", Text{"a port's name"}, "the only port this member's packets may come from",
           Effect::in_place, "any port", {},
           [](const ring::Member& member, const Config& config) {
-            return member.port ? config.ports[*member.port].name : std::string(kNothing);
+            return member.port ? name_of_port(config, *member.port) : std::string(kNothing);
+          }),
+  };
+  return fields;
+}
+
+/// A change of ranks is one of the list.
+const Fields<ring::Child>& child_fields() {
+  static const Fields<ring::Child> fields{
+      key_by<ring::Child>(
+          "rank", WholeNumber{{0, kMaxWorld - 1}}, "a rank behind this switch",
+          Effect::ring_made_anew, "the child is a switch",
+          [](const yaml::Reader& node, ring::Child& child) {
+            child.ranks = {static_cast<std::uint16_t>(node.whole_number({0, kMaxWorld - 1})), 1};
+          },
+          {})
+          .without_leaves(),
+      key_by<ring::Child>(
+          "switch", kSwitchForm, "a switch below, by a name for people", Effect::in_place,
+          "the child is a rank",
+          [](const yaml::Reader& node, ring::Child& child) {
+            child.kind = ring::ChildKind::switch_below;
+            child.name = text_at(node, kSwitchForm);
+          },
+          [](const ring::Child& child, const Config&) { return in_words(Map{}, child.name); }),
+      key_by<ring::Child>(
+          "ranks", kRanks, "the first and the last rank that the switch below answers for",
+          Effect::ring_made_anew, "the child is a rank",
+          [](const yaml::Reader& node, ring::Child& child) { child.ranks = read_ranks(node); }, {})
+          .without_leaves(),
+      // Its reader knows the ports.
+      key_by<ring::Child>(
+          "port", Text{"a port's name"},
+          "the only port that the child's packets may come from; a switch needs one of its own",
+          Effect::in_place, "any port, for a rank", {},
+          [](const ring::Child& child, const Config& config) {
+            return child.port ? name_of_port(config, *child.port) : std::string(kNothing);
           }),
   };
   return fields;
@@ -266,6 +339,10 @@ const Fields<ring::RingSpec>& ring_fields() {
           [](const ring::RingSpec& ring, const Config&) { return in_words(Map{}, ring.tenant); }),
       entries<ring::RingSpec>("members", List{{kMinWorld, kMaxWorld}, "members"},
                               "the ranks, rank 0 first", kNeeded, member_fields(), {}, {}),
+      map<&ring::RingSpec::parent>("parent", parent_fields(), "this switch is the root"),
+      entries<ring::RingSpec>("children", List{{1, kMaxWorld}, "children"},
+                              "whose packets this switch adds, in ring order",
+                              otherwise("each rank is one"), child_fields(), {}, {}),
   };
   return fields;
 }

@@ -49,6 +49,12 @@ struct Field {
     check = std::move(checked);
     return std::move(*this);
   }
+
+  /// Who compares the entries of the list knows what a change of the key means.
+  Field without_leaves() && {
+    leaves.clear();
+    return std::move(*this);
+  }
 };
 
 template <typename T>
@@ -60,6 +66,7 @@ const Fields<LcoreConfig>& lcore_fields();
 const Fields<TenantConfig>& tenant_fields();
 const Fields<ring::RingSpec>& ring_fields();
 const Fields<ring::Member>& member_fields();
+const Fields<ring::Child>& child_fields();
 
 template <typename T>
 void read_map(const Fields<T>& fields, const yaml::Reader& node, T& to) {

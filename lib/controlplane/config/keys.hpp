@@ -53,8 +53,9 @@ struct Text {
 
 struct List {
   yaml::Range count;
-  std::string_view things;                                  // "ports"
-  std::variant<std::monostate, OneWordOf, Text> entry = {}; // of a list of plain values
+  std::string_view things; // "ports"
+  // Of a list of plain values.
+  std::variant<std::monostate, OneWordOf, Text, WholeNumber> entry = {};
 };
 
 using Value = std::variant<Map, List, WholeNumber, PowerOfTwo, OneNumberOf, OneWordOf, Text>;

@@ -38,8 +38,14 @@ inline std::vector<Key> keys_of_entries(const Value& value) {
   if (list == nullptr || std::holds_alternative<std::monostate>(list->entry)) {
     return {};
   }
-  const auto* text = std::get_if<Text>(&list->entry);
-  return {{"[]", text != nullptr ? Value(*text) : Value(std::get<OneWordOf>(list->entry)), ""}};
+  const auto as_value = [](const auto& entry) -> Value {
+    if constexpr (std::is_same_v<std::decay_t<decltype(entry)>, std::monostate>) {
+      return Map{};
+    } else {
+      return entry;
+    }
+  };
+  return {{"[]", std::visit(as_value, list->entry), ""}};
 }
 
 /// A key that its functions read and tell.
@@ -79,9 +85,7 @@ auto key(std::string_view name, const Value& value, std::string_view about, Effe
 /// A key by which an entry of a list is found again.
 template <auto member>
 auto naming_key(std::string_view name, const Value& value, std::string_view about) {
-  auto field = key<member>(name, value, about, Effect::restart, kNeeded);
-  field.leaves.clear();
-  return field;
+  return key<member>(name, value, about, Effect::restart, kNeeded).without_leaves();
 }
 
 /// Seconds in the file, milliseconds in the structure. The switch takes a ring's with its rings.

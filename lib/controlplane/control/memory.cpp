@@ -63,17 +63,24 @@ std::uint64_t free_hugepage_bytes() {
   return bytes;
 }
 
+/// Children and parents that may be behind the port.
+std::uint16_t receivers_at(const ring::Ring& ring, std::uint16_t port) {
+  std::uint16_t receivers = 0;
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    receivers += ring.port_of(sender).value_or(port) == port ? 1 : 0;
+  }
+  return receivers;
+}
+
 } // namespace
 
 std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port) {
   constexpr std::uint64_t most = 65536;
   std::uint64_t frames = lcore::kTxBacklogs[static_cast<std::size_t>(frame::TrafficClass::ring)];
   std::uint64_t wanted = 0;
-  for (const ring::RingSpec& ring : config.rings) {
-    const auto members = std::ranges::count_if(ring.members, [&](const ring::Member& member) {
-      return member.port.value_or(port) == port;
-    });
-    wanted += static_cast<std::uint64_t>(members) * ring.window * ring.packets_per_message();
+  for (const ring::RingSpec& spec : config.rings) {
+    wanted += std::uint64_t{receivers_at(ring::Ring(spec), port)} * spec.window *
+              spec.packets_per_message();
   }
   wanted += config.spare.frames;
   frames = std::clamp(wanted, frames, most);

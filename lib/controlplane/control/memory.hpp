@@ -28,9 +28,10 @@ struct MemoryPlan {
   std::string explanation; // the calculation in words
 };
 
-/// Frames that the port's backlog for ring traffic holds: the results of a window of every ring
-/// with a member there, between 4096 and 65536. Where that is not enough, results that were dropped
-/// are sent again from the cache. The frames are those that the slots held.
+/// Frames that the port's backlog for ring traffic holds: the results of a window of every ring,
+/// for each of its children there, and the partial sums for a parent there; between 4096 and 65536.
+/// Where that is not enough, results that were dropped are sent again from the cache. The frames
+/// are those that the slots held.
 std::uint32_t ring_backlog_of(const config::Config& config, std::uint16_t port);
 
 /// Room in every buffer besides headroom and frame, for drivers: af_packet fills whole slots
@@ -46,7 +47,7 @@ std::uint64_t frames_queued_at(const config::PortConfig& port);
 /// wait for another, or for its tenant's rate.
 Placement with_queues(const config::Config& config, Placement placement);
 
-/// Frames that a ring can hold: in its slots, and hellos that wait.
+/// Frames that a ring can hold: in its slots, and children's hellos that wait.
 std::uint64_t frames_held_by(const ring::Ring& ring);
 
 MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,

@@ -90,7 +90,7 @@ std::size_t least_busy(const Placement& placement, const ring::RingSet& present)
   for (const std::uint16_t ring : present.present()) {
     const ring::RingSpec& spec = present.rings()[ring].spec();
     frames[placement.worker_of_ring[ring]] +=
-        std::uint64_t{spec.depth()} * spec.packets_per_message() * spec.world();
+        std::uint64_t{spec.depth()} * spec.packets_per_message() * present.rings()[ring].children();
   }
   return std::ranges::min_element(frames, {}, [](const auto& entry) { return entry.second; })
       ->first;
@@ -174,8 +174,8 @@ void Placement::assign(std::uint16_t ring, std::uint16_t ring_group, std::size_t
 std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
                        const ring::Ring& ring) {
   std::set<std::size_t> known;
-  for (std::uint16_t child = 0; child < ring.children(); ++child) {
-    const std::uint16_t pair = present.pair_of(ring.source_of(child), ring.destination_of(child));
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::uint16_t pair = present.pair_of(ring.source_of(sender), ring.destination_of(sender));
     if (pair != 0) {
       known.insert(placement.worker_of_ring_group[present.ring_group_of_pair(pair)]);
     }

@@ -194,9 +194,10 @@ void PortAdmin::forget_members_behind(std::uint16_t place, const Quiesce& quiesc
 bool PortAdmin::speaks_by(std::uint16_t ring, const ring::RingSpec& as_it_will_be,
                           std::uint16_t place, const Quiesce& quiesced) const {
   const conn::Incarnations& incarnations = chassis_.worker_of(ring, quiesced).incarnations();
-  for (std::uint16_t child = 0; child < as_it_will_be.members.size(); ++child) {
-    if (as_it_will_be.members[child].port.value_or(place) == place &&
-        incarnations.speaks_by({ring, child}, place)) {
+  const ring::Ring wanted(as_it_will_be);
+  for (std::uint16_t sender = 0; sender < wanted.senders(); ++sender) {
+    if (wanted.port_of(sender).value_or(place) == place &&
+        incarnations.speaks_by({ring, sender}, place)) {
       return true;
     }
   }

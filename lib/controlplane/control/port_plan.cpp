@@ -111,13 +111,14 @@ PortPlan plan_ports(const config::Config& in_force, const std::vector<PortConfig
   return plan;
 }
 
-void check_mtu(const PortConfig& port, const ring::RingSpec& ring) {
-  for (const ring::Member& member : ring.members) {
-    const unsigned needed = config::packet_bytes(member.ip, ring.mtu);
-    if (!member.port && needed > port.mtu) {
+void check_mtu(const PortConfig& port, const ring::RingSpec& spec) {
+  const ring::Ring ring(spec);
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const unsigned needed = config::packet_bytes(ring.source_of(sender), spec.mtu);
+    if (!ring.port_of(sender) && needed > port.mtu) {
       throw PortError(fmt::format("port {}: mtu: found {}; allowed: at least {}, for ring {}'s "
                                   "members may be behind any port",
-                                  port.name, port.mtu, needed, ring.id));
+                                  port.name, port.mtu, needed, spec.id));
     }
   }
 }

@@ -43,7 +43,7 @@ RingAdmission::RingAdmission(const ring::RingSet& now, const Placement& placemen
 
 void RingAdmission::withdraw(std::uint16_t ring) {
   const ring::Ring& gone = rings_.rings()[ring];
-  free_.places[placement_.worker_of_ring[ring]] += gone.children();
+  free_.places[placement_.worker_of_ring[ring]] += gone.senders();
   free_.memory += slot_bytes_of(gone);
   rings_ = rings_.without(ring);
 }
@@ -65,8 +65,8 @@ std::size_t RingAdmission::add(const ring::RingSpec& spec) {
   RingBudget::check_memory(ring, rings_, free_.memory);
   const std::uint16_t index = rings_.next_index();
   placement_.assign(index, next.ring_group_of(index), lcore);
-  assert(free_.places[lcore] >= ring.children() && free_.memory >= slot_bytes_of(ring));
-  free_.places[lcore] -= ring.children();
+  assert(free_.places[lcore] >= ring.senders() && free_.memory >= slot_bytes_of(ring));
+  free_.places[lcore] -= ring.senders();
   free_.memory -= slot_bytes_of(ring);
   rings_ = std::move(next);
   return lcore;
@@ -75,11 +75,11 @@ std::size_t RingAdmission::add(const ring::RingSpec& spec) {
 std::size_t RingAdmission::worker_for(const ring::Ring& ring) const {
   try {
     const std::size_t lcore = control::worker_for(placement_, rings_, ring);
-    if (free_.places[lcore] < ring.children()) {
+    if (free_.places[lcore] < ring.senders()) {
       throw std::invalid_argument(
           fmt::format("ring {}: lcore {} has no places for {} members more; allowed: withdraw one "
                       "of its rings, or configure a larger spare.members",
-                      ring.spec().id, placement_.lcores[lcore].id, ring.children()));
+                      ring.spec().id, placement_.lcores[lcore].id, ring.senders()));
     }
     return lcore;
   } catch (const std::invalid_argument& error) {

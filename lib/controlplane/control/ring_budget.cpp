@@ -19,7 +19,7 @@ namespace {
 using Measure = std::uint64_t (*)(const ring::Ring& ring);
 
 std::uint64_t members_of(const ring::Ring& ring) {
-  return ring.children();
+  return ring.senders();
 }
 
 std::uint64_t bytes_of(const ring::Ring& ring) {

@@ -3,6 +3,7 @@
 
 #include "control/forgotten_rings.hpp"
 #include "files/trusted_folder.hpp"
+#include "ring/ring.hpp"
 #include "text/printable.hpp"
 #include "weir/ina.hpp"
 #include "weir/limits.hpp"
@@ -117,14 +118,23 @@ bool may_be_half_a_line(std::string_view text) {
   return are_words_whole && is_last_begun && has_zeros_only;
 }
 
-/// <A member, its successor>, for each member.
-std::vector<Neighbours> neighbours_in(const ring::RingSpec& ring) {
+/// <A member, its successor>, where this switch is between them.
+std::vector<Neighbours> neighbours_in(const ring::Ring& ring) {
   std::vector<Neighbours> neighbours;
-  for (std::size_t rank = 0; rank < ring.members.size(); ++rank) {
-    neighbours.emplace_back(ring.members[rank].ip,
-                            ring.members[(rank + 1) % ring.members.size()].ip);
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    neighbours.emplace_back(ring.source_of(sender), ring.destination_of(sender));
   }
   return neighbours;
+}
+
+/// What a line says of a ring, without what means nothing.
+ring::RingSpec line_with(std::vector<ring::Member> members, const std::string& tenant) {
+  return {.window = 1,
+          .max_message_bytes = kInaHeaderBytes,
+          .members = std::move(members),
+          .children = {},
+          .parent = {},
+          .tenant = tenant};
 }
 
 /// Else a power failure may take a new file, or bring a former one back.
@@ -230,7 +240,7 @@ void RingJournal::fail_at(std::size_t number, std::string_view found) const {
 }
 
 void RingJournal::read_line(std::string_view line, std::size_t number) {
-  ring::RingSpec ring{.window = 1, .max_message_bytes = kInaHeaderBytes};
+  ring::RingSpec ring = line_with({}, {});
   for (const std::string_view word : words_of(line)) {
     const auto address = ring.tenant.empty() ? wire::parse_ip(word) : std::nullopt;
     const auto tenant = ring.tenant.empty() ? tenant_in(word) : std::nullopt;
@@ -252,33 +262,55 @@ void RingJournal::read_line(std::string_view line, std::size_t number) {
 }
 
 bool RingJournal::knows(const ring::RingSpec& ring) const {
-  return std::ranges::all_of(neighbours_in(ring), [this](const Neighbours& neighbours) {
+  return std::ranges::all_of(neighbours_in(ring::Ring(ring)), [this](const Neighbours& neighbours) {
     return neighbours_.contains(neighbours);
   });
 }
 
 void RingJournal::note(const ring::RingSpec& ring) {
   remembered_.push_back(ring);
-  for (const Neighbours& neighbours : neighbours_in(ring)) {
+  for (const Neighbours& neighbours : neighbours_in(ring::Ring(ring))) {
     neighbours_.insert(neighbours);
   }
 }
 
-void RingJournal::remember(const ring::RingSpec& ring) {
-  if (!knows(ring)) {
-    append(line_of(ring));
-    note(ring);
+/// One, or where other switches have a part in the ring one for each two neighbours that are new.
+std::vector<ring::RingSpec> RingJournal::lines_for(const ring::RingSpec& spec) const {
+  const ring::Ring ring(spec);
+  std::vector<ring::RingSpec> lines;
+  if (!ring.is_in_tree()) {
+    lines.push_back(spec);
+    return lines;
   }
+  for (const Neighbours& neighbours : neighbours_in(ring)) {
+    if (!neighbours_.contains(neighbours)) {
+      lines.push_back(line_with({{neighbours.first, {}}, {neighbours.second, {}}}, spec.tenant));
+    }
+  }
+  return lines;
 }
 
-/// Leaves the file as it was if the disk does not take the whole line.
-void RingJournal::append(const std::string& line) const {
+void RingJournal::remember(const ring::RingSpec& ring) {
+  if (knows(ring)) {
+    return;
+  }
+  const std::vector<ring::RingSpec> lines = lines_for(ring);
+  std::string text;
+  for (const ring::RingSpec& line : lines) {
+    text += line_of(line);
+  }
+  append(text);
+  std::ranges::for_each(lines, [this](const ring::RingSpec& line) { note(line); });
+}
+
+/// Leaves the file as it was if the disk does not take all lines.
+void RingJournal::append(const std::string& lines) const {
   const Descriptor file(file_, O_WRONLY | O_CREAT);
   const off_t end = file.get() < 0 ? -1 : lseek(file.get(), 0, SEEK_END);
-  errno = end < 0 ? errno : ENOSPC; // write(2) sets none when a part of the line found room
+  errno = end < 0 ? errno : ENOSPC; // write(2) sets none when a part of them found room
   const bool is_written =
       end >= 0 &&
-      write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
+      write(file.get(), lines.data(), lines.size()) == static_cast<ssize_t>(lines.size()) &&
       fsync(file.get()) == 0;
   if (is_written) {
     return;

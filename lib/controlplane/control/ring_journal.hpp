@@ -23,11 +23,13 @@ class JournalError : public std::runtime_error {
 /// Remembers on disk which hosts were neighbours in rings that were made while the switch ran, so
 /// that a restarted switch does not let raw data of these jobs pass (docs/protocol.md §2a). One
 /// line for each ring: addresses in rank order, and whose it was if it was a tenant's,
-/// "10.0.0.1 10.0.0.2 tenant=red". A name with other bytes than graphic ASCII is escaped, and read
-/// back byte for byte: "tenant-escaped=my%20team". No other switch uses the directory meanwhile.
+/// "10.0.0.1 10.0.0.2 tenant=red". Where other switches have a part in a ring, few of its members
+/// are neighbours here: these have a line each, as if they were a ring of two. A name with other
+/// bytes than graphic ASCII is escaped, and read back byte for byte: "tenant-escaped=my%20team". No
+/// other switch uses the directory meanwhile.
 class RingJournal {
  public:
-  /// A member and its successor.
+  /// A member and its successor, between which this switch is.
   using Neighbours = std::pair<wire::IpAddress, wire::IpAddress>;
 
   /// Reads the journal in this directory, which it creates if need be. A last line without an end
@@ -51,8 +53,9 @@ class RingJournal {
   void cut_half_a_line(std::string_view half, std::size_t number, std::size_t begin);
   [[noreturn]] void fail_at(std::size_t number, std::string_view found) const;
   bool knows(const ring::RingSpec& ring) const;
+  std::vector<ring::RingSpec> lines_for(const ring::RingSpec& ring) const;
   void note(const ring::RingSpec& ring);
-  void append(const std::string& line) const;
+  void append(const std::string& lines) const;
 
   std::filesystem::path file_;
   SoleUse sole_use_;

@@ -20,8 +20,8 @@ std::optional<std::uint16_t> queue_of(const Placement::DataLcore& lcore, std::ui
 std::set<std::uint16_t> pairs_of(const ring::RingSet& rings) {
   std::set<std::uint16_t> pairs;
   for (const std::uint16_t ring : rings.present()) {
-    for (std::uint16_t child = 0; child < rings.rings()[ring].children(); ++child) {
-      const std::uint16_t pair = rings.pair_of(ring::RingChild{ring, child});
+    for (std::uint16_t sender = 0; sender < rings.rings()[ring].senders(); ++sender) {
+      const std::uint16_t pair = rings.pair_of(ring::RingChild{ring, sender});
       pairs.insert({pair, rings.reverse_of(pair)});
     }
   }

@@ -33,8 +33,8 @@ std::string owner_of(const ring::RingSpec& ring) {
 /// A present ring of another tenant with two neighbours of this one.
 std::optional<std::uint16_t> stranger_beside(const ring::Ring& ring, const ring::RingSet& present) {
   std::set<std::uint16_t> ring_groups;
-  for (std::uint16_t child = 0; child < ring.children(); ++child) {
-    const std::uint16_t pair = present.pair_of(ring.source_of(child), ring.destination_of(child));
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::uint16_t pair = present.pair_of(ring.source_of(sender), ring.destination_of(sender));
     if (pair != 0) {
       ring_groups.insert(present.ring_group_of_pair(pair));
     }
@@ -51,8 +51,8 @@ std::optional<std::uint16_t> stranger_beside(const ring::Ring& ring, const ring:
 /// Neighbours of the ring that were neighbours in no ring before.
 std::size_t new_neighbours(const ring::Ring& ring, const ring::RingSet& present) {
   std::set<std::pair<wire::IpAddress, wire::IpAddress>> unknown;
-  for (std::uint16_t child = 0; child < ring.children(); ++child) {
-    const auto ends = std::minmax({ring.source_of(child), ring.destination_of(child)});
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const auto ends = std::minmax({ring.source_of(sender), ring.destination_of(sender)});
     if (present.pair_of(ends.first, ends.second) == 0) {
       unknown.insert(ends);
     }
