@@ -135,7 +135,8 @@ class Lab {
   }
 
   void write(const std::string& rings) const {
-    std::ofstream(file()) << fmt::format("ports: [{{ name: p0, device: \"net_null0,no-rx=1\" }}]\n"
+    std::ofstream(file()) << fmt::format("ports: [{{ name: p0, device: \"net_null0,no-rx=1\" }},\n"
+                                         "  {{ name: up0, device: \"net_null1,no-rx=1\" }}]\n"
                                          "lcores:\n"
                                          "  - {{ id: 0, roles: [control] }}\n"
                                          "  - {{ id: 1, roles: [rx, worker, tx], idle: sleep }}\n"
@@ -335,6 +336,61 @@ TEST(RingOrders, ATenantsRingHasItsOwnHosts) {
           << made.name;
     }
     EXPECT_FALSE(lab().ring(97)) << made.name;
+  }
+}
+
+std::string refusal_of(const NamedMake& made, Backend& maker, const ring::RingSpec& ring) {
+  try {
+    made.make(maker, ring);
+    maker.remove_ring(ring.id);
+    return "made";
+  } catch (const control::NotAllowed& error) {
+    return error.what();
+  }
+}
+
+/// Else its own host could send partial sums for several ranks, or totals for all.
+TEST(RingOrders, ATenantMakesNoPartOfATree) {
+  TenantBackend red_backend(lab().all(), "red");
+  Backend& red = red_backend;
+  ring::RingSpec leaf = ring_of(97);
+  leaf.parent = {.port = 1, .name = "spine"};
+  leaf.children = {{.ranks = {0, 1}, .port = {}, .name = {}}};
+  ring::RingSpec root = ring_of(97);
+  root.children = {
+      {.ranks = {0, 1}, .port = {}, .name = {}},
+      {.ranks = {1, 1}, .port = 0, .kind = ring::ChildKind::switch_below, .name = "my own host"}};
+  for (const NamedMake& made : kMakes) {
+    EXPECT_EQ(refusal_of(made, red, leaf),
+              "ring 97: found a parent for tenant red; allowed: ranks alone: an operator makes a "
+              "tenant's ring over several switches")
+        << made.name;
+    EXPECT_EQ(refusal_of(made, red, root),
+              "ring 97: found a switch among the children for tenant red; allowed: ranks alone: an "
+              "operator makes a tenant's ring over several switches")
+        << made.name;
+    EXPECT_FALSE(lab().ring(97)) << made.name;
+  }
+}
+
+TEST(RingOrders, ATenantNamesNoPortThatLeadsToASwitch) {
+  TenantBackend red_backend(lab().all(), "red");
+  Backend& red = red_backend;
+  ring::RingSpec leaf = ring_of(96);
+  leaf.tenant = "red";
+  leaf.parent = {.port = 1, .name = "spine"};
+  leaf.children = {{.ranks = {0, 1}, .port = {}, .name = {}}};
+  ring::RingSpec ring = ring_of(97);
+  ring.members[1].port = 1;
+  for (const NamedMake& made : kMakes) {
+    EXPECT_EQ(refusal_of(made, red, ring), "made") << made.name << ": no ring has an uplink yet";
+    made.make(lab().all(), leaf);
+    EXPECT_EQ(refusal_of(made, red, ring),
+              "ring 97: members[1].port: found up0 for tenant red, by which ring 96 reaches a "
+              "switch; allowed: a port of hosts, or none")
+        << made.name;
+    EXPECT_EQ(refusal_of(made, lab().all(), ring), "made") << made.name << ": an operator may";
+    red.remove_ring(96); // its own, whoever has made it
   }
 }
 

@@ -238,12 +238,12 @@ class Book : public Backend {
 
   std::vector<ListedRing> rings() override { return {}; }
 
-  void add_ring(const ring::RingSpec& ring) override {
-    orders.push_back(fmt::format("add {} of {}", ring.id, ring.tenant));
+  void add_ring(const ring::RingSpec& ring, const Principal& principal) override {
+    orders.push_back(fmt::format("{}: add {} of {}", principal.tenant, ring.id, ring.tenant));
   }
 
-  ring::RingBirth hold_ring(ring::RingSpec& ring) override {
-    orders.push_back(fmt::format("hold {} of {}", ring.id, ring.tenant));
+  ring::RingBirth hold_ring(ring::RingSpec& ring, const Principal& principal) override {
+    orders.push_back(fmt::format("{}: hold {} of {}", principal.tenant, ring.id, ring.tenant));
     return ring.id;
   }
 
@@ -286,15 +286,17 @@ TEST(TenantBackend, GivesEveryOrderAsItsTenant) {
   red.execute({"reset", "ring", "1"}, {}); // nobody is an operator by this backend
   red.remove_ring(2, {"blue"});
   red.drain_ring(2, std::chrono::seconds(7), {"blue"});
-  EXPECT_THAT(book.orders,
-              ElementsAre("red: reset ring 1", "red: remove 2", "red: drain 1 for 7 s",
-                          "add 4 of red", "add 5 of red", "hold 6 of red", "red: reset ring 1",
-                          "red: remove 2", "red: drain 2 for 7 s"));
+  red.add_ring({.id = 7, .members = {}}, {});
+  EXPECT_THAT(book.orders, ElementsAre("red: reset ring 1", "red: remove 2", "red: drain 1 for 7 s",
+                                       "red: add 4 of red", "red: add 5 of red",
+                                       "red: hold 6 of red", "red: reset ring 1", "red: remove 2",
+                                       "red: drain 2 for 7 s", "red: add 7 of red"));
 }
 
 TEST(TenantBackend, AddsNoRingOfAnother) {
   Book book;
-  TenantBackend red(book, "red");
+  TenantBackend red_backend(book, "red");
+  Backend& red = red_backend;
   EXPECT_THROW(red.add_ring({.id = 4, .members = {}, .tenant = "blue"}), NotAllowed);
   ring::RingSpec foreign{.id = 4, .members = {}, .tenant = "blue"};
   EXPECT_THROW(red.hold_ring(foreign), NotAllowed);

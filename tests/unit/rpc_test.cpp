@@ -159,12 +159,12 @@ class Desk : public Backend {
              .draining_s = 0}};
   }
 
-  void add_ring(const ring::RingSpec& ring) override {
+  void add_ring(const ring::RingSpec& ring, const Principal& principal) override {
     ring::RingSpec held = ring;
-    hold_ring(held);
+    hold_ring(held, principal);
   }
 
-  ring::RingBirth hold_ring(ring::RingSpec& ring) override {
+  ring::RingBirth hold_ring(ring::RingSpec& ring, const Principal&) override {
     on_add();
     if (ring.id == 7) {
       throw RingExists("7 is taken");
@@ -350,6 +350,93 @@ TEST_F(Control, AddsARingWithTheDefaultsOfTheFile) {
   EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   ring.set_id(10);
   EXPECT_EQ(add(ring).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+/// Rank 1 of three is behind this switch, rank 2 behind one below; rank 0 is the parent's.
+v1::Ring ring_of_a_tree() {
+  v1::Ring ring = ring_of_two();
+  ring.mutable_members(1)->clear_port();
+  ring.add_members()->set_ip("10.0.0.3");
+  ring.mutable_parent()->set_name("spine");
+  ring.mutable_parent()->set_port("p0");
+  ring.add_children()->set_rank(1);
+  v1::Child& below = *ring.add_children();
+  below.mutable_switch_below()->set_name("rack");
+  below.mutable_switch_below()->set_first_rank(2);
+  below.mutable_switch_below()->set_last_rank(2);
+  below.set_port("p1");
+  return ring;
+}
+
+TEST_F(Control, ARingsPlaceInATreeIsToldAsItIsRead) {
+  const v1::Ring sent = ring_of_a_tree();
+  const ring::RingSpec ring = ring_of(sent, *desk_.config());
+  ASSERT_TRUE(ring.parent);
+  EXPECT_EQ(ring.parent->name, "spine");
+  EXPECT_EQ(ring.parent->port, 0);
+  ASSERT_EQ(ring.children.size(), 2U);
+  EXPECT_EQ(ring.children[0].kind, ring::ChildKind::rank);
+  EXPECT_EQ(ring.children[0].ranks.first, 1);
+  EXPECT_EQ(ring.children[0].port, std::nullopt);
+  EXPECT_EQ(ring.children[1].kind, ring::ChildKind::switch_below);
+  EXPECT_EQ(ring.children[1].name, "rack");
+  EXPECT_EQ(ring.children[1].ranks.last(), 2);
+  EXPECT_EQ(ring.children[1].port, 1);
+  v1::Ring told;
+  write(ring, *desk_.config(), told);
+  EXPECT_EQ(told.children_size(), 2);
+  EXPECT_EQ(told.children(1).ShortDebugString(), sent.children(1).ShortDebugString());
+  EXPECT_EQ(told.parent().ShortDebugString(), sent.parent().ShortDebugString());
+  EXPECT_EQ(ring_of(told, *desk_.config()).children.size(), 2U) << "and is read again";
+  told.clear_parent();
+  told.mutable_children(0)->set_rank(0);
+  told.mutable_children(1)->mutable_switch_below()->set_first_rank(1);
+  EXPECT_FALSE(ring_of(told, *desk_.config()).parent) << "the root's";
+}
+
+TEST_F(Control, ARingOfATreeBreaksTheRulesOfTheFileInItsWords) {
+  struct Row {
+    const char* error;
+    std::function<void(v1::Ring&)> change;
+  };
+
+  const std::vector<Row> rows{
+      {"ring:1: children[0]: found neither rank: nor switch:; allowed: {rank: NUMBER}, or",
+       [](v1::Ring& ring) { ring.mutable_children(0)->clear_rank(); }},
+      {"ring:1: children[0].rank: found rank 3 with 3 members; allowed: ranks of the ring",
+       [](v1::Ring& ring) { ring.mutable_children(0)->set_rank(3); }},
+      {"ring:1: children[1].ranks: found [2, 1]; allowed: the first rank first, as [1, 2]",
+       [](v1::Ring& ring) { ring.mutable_children(1)->mutable_switch_below()->set_last_rank(1); }},
+      {"ring:1: children[1].ranks: found ranks 1 to 2 after rank 1; allowed: a child that begins",
+       [](v1::Ring& ring) { ring.mutable_children(1)->mutable_switch_below()->set_first_rank(1); }},
+      {"ring:1: children[1].port: found nothing: the key is missing; allowed: p0 or p1",
+       [](v1::Ring& ring) { ring.mutable_children(1)->clear_port(); }},
+      {"ring:1: children[1].port: found \"p0\", which parent.port on line 1 has too; allowed: a "
+       "port of its own",
+       [](v1::Ring& ring) { ring.mutable_children(1)->set_port("p0"); }},
+      {"ring:1: children[1].switch: found \"rack, port: p0\"; allowed: a name of at most 64",
+       [](v1::Ring& ring) {
+         ring.mutable_children(1)->mutable_switch_below()->set_name("rack, port: p0");
+       }},
+      {"ring:1: children: found children for ranks 1 to 2 of 3, and no parent:; allowed: children",
+       [](v1::Ring& ring) { ring.clear_parent(); }},
+      {"ring:1: parent: found a parent, and no children:, so that all ranks are; allowed:",
+       [](v1::Ring& ring) { ring.clear_children(); }},
+      {"ring:1: parent.port: found nothing: the key is missing; allowed: p0 or p1",
+       [](v1::Ring& ring) { ring.mutable_parent()->clear_port(); }},
+      {"ring:1: members[0].port: found \"p1\" beside children:; allowed: port: in the entry",
+       [](v1::Ring& ring) { ring.mutable_members(0)->set_port("p1"); }},
+  };
+  for (const Row& row : rows) {
+    v1::Ring ring = ring_of_a_tree();
+    row.change(ring);
+    try {
+      ring_of(ring, *desk_.config());
+      ADD_FAILURE() << "accepted, but should be: " << row.error;
+    } catch (const config::ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(row.error));
+    }
+  }
 }
 
 TEST_F(Control, ARingBreaksTheRulesOfTheFileInItsWords) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "config/config.hpp"
+#include "ring/ring_set.hpp"
 #include "ring/ring_spec.hpp"
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace weir::control {
 
@@ -24,6 +27,12 @@ struct Principal {
   /// Throws NotAllowed unless he may. A ring's id means another ring as soon as the lock is
   /// released under which it was looked up: so this is asked where the order is carried out.
   void check_may_order(const ring::RingSpec& ring) const;
+
+  /// Throws NotAllowed unless he may make the ring beside those that are present. Switches above
+  /// and below, and the ports that lead to them, are the operators': by such a port comes what
+  /// counts for several ranks at once. `ports`, by place, have the names.
+  void check_may_make(const ring::RingSpec& ring, const ring::RingSet& present,
+                      const std::vector<config::PortConfig>& ports) const;
 };
 
 } // namespace weir::control

@@ -29,14 +29,24 @@ std::uint64_t unix_now_ns() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
+std::string name_of_sender(const ring::Ring& ring, std::uint16_t sender) {
+  if (ring.is_parent(sender)) {
+    return "parent " + ring.parent()->name;
+  }
+  return ring.is_rank(sender) ? "member " + wire::to_string(ring.source_of(sender))
+                              : "switch " + ring.child(sender).name;
+}
+
 /// A reload may have closed one since the ring was read.
 void check_ports_are_there(const ring::RingSpec& spec,
                            const std::vector<config::PortConfig>& ports) {
-  for (const ring::Member& member : spec.members) {
-    if (member.port && !ports.at(*member.port).is_there()) {
-      throw RingRefused(fmt::format("ring {}: the port of member {} was closed just now; allowed: "
-                                    "a port that there is",
-                                    spec.id, wire::to_string(member.ip)));
+  const ring::Ring ring(spec);
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::optional<std::uint16_t> port = ring.port_of(sender);
+    if (port && !ports.at(*port).is_there()) {
+      throw RingRefused(fmt::format("ring {}: the port of {} was closed just now; allowed: a port "
+                                    "that there is",
+                                    spec.id, name_of_sender(ring, sender)));
     }
   }
 }
@@ -72,16 +82,18 @@ std::uint16_t RingAdmin::ordered_ring(std::uint32_t id, const Principal& princip
   return ring;
 }
 
-ring::RingBirth RingAdmin::add(const ring::RingSpec& spec) {
-  return add(spec, Keeper::members);
+ring::RingBirth RingAdmin::add(const ring::RingSpec& spec, const Principal& principal) {
+  return add(spec, Keeper::members, principal);
 }
 
-ring::RingBirth RingAdmin::hold(const ring::RingSpec& spec) {
-  return add(spec, Keeper::owner);
+ring::RingBirth RingAdmin::hold(const ring::RingSpec& spec, const Principal& principal) {
+  return add(spec, Keeper::owner, principal);
 }
 
-ring::RingBirth RingAdmin::add(const ring::RingSpec& spec, Keeper keeper) {
+ring::RingBirth RingAdmin::add(const ring::RingSpec& spec, Keeper keeper,
+                               const Principal& principal) {
   const WriterLock lock(chassis_.one_writer);
+  principal.check_may_make(spec, chassis_.rings.read(lock), chassis_.config.read(lock).ports);
   check_may_add(spec, lock);
   check_id(spec, lock);
   check_ports_are_there(spec, chassis_.config.read(lock).ports);

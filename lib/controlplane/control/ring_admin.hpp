@@ -38,9 +38,9 @@ class RingAdmin {
 
   /// Adds a ring, and takes its memory, at once. The lcores stop once, for as long as for a
   /// question. Throws RingExists, RingRefused and JournalError; nothing has changed then.
-  ring::RingBirth add(const ring::RingSpec& spec);
+  ring::RingBirth add(const ring::RingSpec& spec, const Principal& principal = {});
   /// The same, but silence does not end the ring: its owner does.
-  ring::RingBirth hold(const ring::RingSpec& spec);
+  ring::RingBirth hold(const ring::RingSpec& spec, const Principal& principal = {});
   /// False: it was withdrawn.
   bool has(ring::RingBirth birth);
   void reset(std::uint32_t id, const Principal& principal);
@@ -105,7 +105,7 @@ class RingAdmin {
 
   std::uint16_t ordered_ring(std::uint32_t id, const Principal& principal,
                              const WriterLock& lock) const;
-  ring::RingBirth add(const ring::RingSpec& spec, Keeper keeper);
+  ring::RingBirth add(const ring::RingSpec& spec, Keeper keeper, const Principal& principal);
   void check_id(const ring::RingSpec& spec, const WriterLock& lock) const;
   void enter(const ring::RingSpec& spec, std::size_t lcore, stage::WorkerRing room,
              const RingCare& care, const WriterLock& lock);

@@ -37,6 +37,10 @@ class Backend {
 
   command::Answer execute(const command::Words& words) { return execute(words, {}); }
 
+  void add_ring(const ring::RingSpec& ring) { add_ring(ring, {}); }
+
+  ring::RingBirth hold_ring(ring::RingSpec& ring) { return hold_ring(ring, {}); }
+
   void remove_ring(std::uint32_t id) { remove_ring(id, {}); }
 
   void drain_ring(std::uint32_t id, std::chrono::seconds quiet) { drain_ring(id, quiet, {}); }
@@ -46,9 +50,9 @@ class Backend {
   virtual report::Report ask(const command::Words& words) = 0;
   virtual command::Words completions(std::string_view line) = 0;
   virtual std::vector<ListedRing> rings() = 0;
-  virtual void add_ring(const ring::RingSpec& ring) = 0;
+  virtual void add_ring(const ring::RingSpec& ring, const Principal& principal) = 0;
   /// A ring that lasts as long as its owner. Fills in what the caller has left to the switch.
-  virtual ring::RingBirth hold_ring(ring::RingSpec& ring) = 0;
+  virtual ring::RingBirth hold_ring(ring::RingSpec& ring, const Principal& principal) = 0;
   /// Withdraws it.
   virtual void remove_ring(std::uint32_t id, const Principal& principal) = 0;
   /// Withdraws it when its job has ended and its members have been silent for so long.

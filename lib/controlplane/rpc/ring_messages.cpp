@@ -22,10 +22,43 @@ std::string yaml_key(std::string_view key, std::uint64_t value) {
   return value == 0 ? "" : fmt::format("{}: {}, ", key, value);
 }
 
+/// The same for a port, behind another key.
+std::string yaml_port(const std::string& port) {
+  return port.empty() ? "" : fmt::format(", port: {}", text::json_string(port));
+}
+
 std::string yaml_of(const v1::Member& member) {
-  const std::string port =
-      member.port().empty() ? "" : fmt::format(", port: {}", text::json_string(member.port()));
-  return fmt::format("{{ip: {}{}}}", text::json_string(member.ip()), port);
+  return fmt::format("{{ip: {}{}}}", text::json_string(member.ip()), yaml_port(member.port()));
+}
+
+/// A child that is neither a rank nor a switch is left so, for the reader to refuse.
+std::string yaml_of(const v1::Child& child) {
+  const std::string port = yaml_port(child.port());
+  switch (child.child_case()) {
+  case v1::Child::kRank:
+    return fmt::format("{{rank: {}{}}}", child.rank(), port);
+  case v1::Child::kSwitchBelow:
+    return fmt::format("{{switch: {}, ranks: [{}, {}]{}}}",
+                       text::json_string(child.switch_below().name()),
+                       child.switch_below().first_rank(), child.switch_below().last_rank(), port);
+  case v1::Child::CHILD_NOT_SET:
+    break;
+  }
+  return "{}";
+}
+
+std::string yaml_of(const v1::Parent& parent) {
+  return fmt::format("parent: {{switch: {}{}}}, ", text::json_string(parent.name()),
+                     yaml_port(parent.port()));
+}
+
+/// A list of messages as a key's value.
+template <typename Messages>
+std::string yaml_list(const Messages& messages) {
+  std::vector<std::string> items;
+  std::ranges::transform(messages, std::back_inserter(items),
+                         [](const auto& message) { return yaml_of(message); });
+  return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
 /// The word in the file. A number that stands for none is left as it is, for the reader to refuse.
@@ -45,16 +78,16 @@ std::string yaml_of(v1::Ring::KeepAlive keep_alive) {
 }
 
 std::string yaml_of(const v1::Ring& ring) {
-  std::vector<std::string> members;
-  std::ranges::transform(ring.members(), std::back_inserter(members),
-                         [](const v1::Member& member) { return yaml_of(member); });
   const std::string tenant =
       ring.tenant().empty() ? "" : fmt::format("tenant: {}, ", text::json_string(ring.tenant()));
-  return fmt::format("{{id: {}, window: {}, max_message_bytes: {}, {}{}{}{}{}members: [{}]}}",
+  const std::string children =
+      ring.children().empty() ? "" : fmt::format("children: {}, ", yaml_list(ring.children()));
+  return fmt::format("{{id: {}, window: {}, max_message_bytes: {}, {}{}{}{}{}{}{}members: {}}}",
                      ring.id(), ring.window(), ring.max_message_bytes(),
                      yaml_key("mtu", ring.mtu()), yaml_key("patience", ring.patience()),
                      yaml_of(ring.keep_alive()), yaml_key("lease", ring.lease()), tenant,
-                     fmt::join(members, ", "));
+                     ring.has_parent() ? yaml_of(ring.parent()) : "", children,
+                     yaml_list(ring.members()));
 }
 
 v1::Ring::KeepAlive keep_alive_of(ring::KeepAlive keep_alive) {
@@ -67,6 +100,27 @@ v1::Ring::KeepAlive keep_alive_of(ring::KeepAlive keep_alive) {
     return v1::Ring::KEEP_ALIVE_OFF;
   }
   return v1::Ring::KEEP_ALIVE_UNSPECIFIED;
+}
+
+void write_tree(const ring::RingSpec& spec, const config::Config& config, v1::Ring& message) {
+  for (const ring::Child& child : spec.children) {
+    v1::Child& row = *message.add_children();
+    if (child.kind == ring::ChildKind::rank) {
+      row.set_rank(child.ranks.first);
+    } else {
+      v1::SwitchBelow& below = *row.mutable_switch_below();
+      below.set_name(child.name);
+      below.set_first_rank(child.ranks.first);
+      below.set_last_rank(child.ranks.last());
+    }
+    if (child.port) {
+      row.set_port(config.ports.at(*child.port).name);
+    }
+  }
+  if (spec.parent) {
+    message.mutable_parent()->set_name(spec.parent->name);
+    message.mutable_parent()->set_port(config.ports.at(spec.parent->port).name);
+  }
 }
 
 } // namespace
@@ -87,6 +141,7 @@ void write(const ring::RingSpec& spec, const config::Config& config, v1::Ring& m
       row.set_port(config.ports.at(*member.port).name);
     }
   }
+  write_tree(spec, config, message);
 }
 
 void write(const ListedRing& ring, const config::Config& config, v1::ListedRing& message) {

@@ -23,9 +23,13 @@ class SwitchBackend : public Backend {
 
   std::vector<ListedRing> rings() override;
 
-  void add_ring(const ring::RingSpec& ring) override { weir_.rings().add(ring); }
+  void add_ring(const ring::RingSpec& ring, const Principal& principal) override {
+    weir_.rings().add(ring, principal);
+  }
 
-  ring::RingBirth hold_ring(ring::RingSpec& ring) override { return weir_.rings().hold(ring); }
+  ring::RingBirth hold_ring(ring::RingSpec& ring, const Principal& principal) override {
+    return weir_.rings().hold(ring, principal);
+  }
 
   void remove_ring(std::uint32_t id, const Principal& principal) override {
     weir_.rings().withdraw(id, principal);

@@ -15,13 +15,13 @@ ring::RingSpec TenantBackend::own(const ring::RingSpec& ring) const {
   return own;
 }
 
-void TenantBackend::add_ring(const ring::RingSpec& ring) {
-  all_.add_ring(own(ring));
+void TenantBackend::add_ring(const ring::RingSpec& ring, const Principal&) {
+  all_.add_ring(own(ring), caller_);
 }
 
-ring::RingBirth TenantBackend::hold_ring(ring::RingSpec& ring) {
+ring::RingBirth TenantBackend::hold_ring(ring::RingSpec& ring, const Principal&) {
   ring = own(ring);
-  return all_.hold_ring(ring);
+  return all_.hold_ring(ring, caller_);
 }
 
 } // namespace weir::rpc

@@ -27,8 +27,8 @@ class TenantBackend : public Backend {
   std::vector<ListedRing> rings() override { return all_.rings(); }
 
   /// A ring of no tenant becomes this one's.
-  void add_ring(const ring::RingSpec& ring) override;
-  ring::RingBirth hold_ring(ring::RingSpec& ring) override;
+  void add_ring(const ring::RingSpec& ring, const Principal&) override;
+  ring::RingBirth hold_ring(ring::RingSpec& ring, const Principal&) override;
 
   void remove_ring(std::uint32_t id, const Principal&) override { all_.remove_ring(id, caller_); }
 
