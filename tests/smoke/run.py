@@ -52,6 +52,7 @@ import test_steering  # noqa: F401
 import test_telemetry  # noqa: F401
 import test_tenants  # noqa: F401
 import test_torch  # noqa: F401
+import test_tree_rings  # noqa: F401
 import test_worker  # noqa: F401
 from lab import TESTS, Lab, Test
 from weir import WEIR, Failed, Skipped

@@ -80,6 +80,15 @@ class PortNames {
   std::shared_ptr<const config::Config> config_;
 };
 
+Table tree_table(const ring::Ring& ring, const PortNames& names) {
+  Table table(tables::kTree);
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::optional<std::uint16_t> port = ring.port_of(sender);
+    tables::kTree.add(table, {ring, sender, port ? names.of(*port) : std::string()});
+  }
+  return table;
+}
+
 /// Each group counts once, however many of the tenant's rings are in it.
 stage::LineSnapshot lines_of(const control::TenantUse& use, const control::RingsSeen& seen) {
   stage::LineSnapshot sum;
@@ -183,14 +192,18 @@ Report show_rings(control::Switch& weir, std::string_view name) {
   }
   const control::RingsSeen seen = weir.inspector().ring(ring_id(weir, name));
   const stage::RingSnapshot& snapshot = seen.rings.front();
-  const RingRow ring{seen.set->rings()[snapshot.ring].spec(), snapshot};
+  const RingRow ring{seen.set->rings()[snapshot.ring], snapshot};
   const std::vector<RankRow> ranks = ranks_of(ring);
-  return {tables::kRings.with(ring),
-          tables::kMembers.with_all(ranks),
-          tables::kRecovery.with_all(ranks),
-          ring_drops_table(snapshot),
-          histogram_table(tables::kSlotTime, snapshot.counters.slot_time_ns),
-          tables::kRingQueue.with(ring)};
+  Report report{tables::kRings.with(ring),
+                tables::kMembers.with_all(ranks),
+                tables::kRecovery.with_all(ranks),
+                ring_drops_table(snapshot),
+                histogram_table(tables::kSlotTime, snapshot.counters.slot_time_ns),
+                tables::kRingQueue.with(ring)};
+  if (ring.of.is_in_tree()) {
+    report.push_back(tree_table(ring.of, PortNames(weir)));
+  }
+  return report;
 }
 
 Report show_stuck(control::Switch& weir, std::string_view name) {
@@ -266,15 +279,28 @@ Report show_memory(control::Switch& weir) {
   return {table};
 }
 
+namespace {
+
+/// The ring may have come after the record, to the index of a larger one.
+TraceRow::Place place_of(const frame::TraceRecord& record, const ring::RingSet& set) {
+  if (!names_a_slot(record.event)) {
+    return {};
+  }
+  const ring::Ring& ring = set.rings()[record.ring];
+  return {ring.spec().id,
+          record.child < ring.senders() ? ring.rank_of(record.child) : record.child};
+}
+
+} // namespace
+
 Report show_trace(control::Switch& weir) {
   Table table(tables::kTrace);
   const auto records = weir.traces().records();
   const auto set = weir.inspector().ring_set();
   const PortNames names(weir);
   for (const frame::TraceRecord& record : records) {
-    const std::uint32_t ring = names_a_slot(record.event) ? set->rings()[record.ring].spec().id : 0;
     tables::kTrace.add(table, {record, records.front().now_ns, names.of_ingress(record),
-                               names.of_all(record.egress), ring});
+                               names.of_all(record.egress), place_of(record, *set)});
   }
   return {table};
 }

@@ -67,11 +67,16 @@ struct MemoryRow {
 };
 
 struct TraceRow {
+  struct Place {
+    std::uint32_t ring = 0; // its id
+    std::uint16_t rank = 0;
+  };
+
   const frame::TraceRecord& record;
   std::uint64_t start_ns; // of the first record
   std::string ingress;
   std::string egress;
-  std::uint32_t ring; // its id, if the record names a slot
+  Place place; // if the record names a slot
 
   std::string_view stage() const;
   std::string event() const;
@@ -282,8 +287,8 @@ inline constexpr TableOf kTrace{
     column("stage", "stage", [](const TraceRow& t) { return t.stage(); }),
     column("event", "event", [](const TraceRow& t) { return t.event(); }),
     column("egress", "to", [](const TraceRow& t) { return std::string_view(t.egress); }),
-    column("ring", "ring", [](const TraceRow& t) { return t.of_slot(t.ring); }),
-    column("rank", "rank", [](const TraceRow& t) { return t.of_slot(t.record.child); }),
+    column("ring", "ring", [](const TraceRow& t) { return t.of_slot(t.place.ring); }),
+    column("rank", "rank", [](const TraceRow& t) { return t.of_slot(t.place.rank); }),
     column("message", "message", [](const TraceRow& t) { return t.of_slot(t.record.message); }),
     column("packet", "packet", [](const TraceRow& t) { return t.of_slot(t.record.packet); }),
     column("qp", "to QP", [](const TraceRow& t) { return t.record.qp; }),

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace weir::report {
 namespace {
@@ -34,8 +35,32 @@ double milliseconds(std::uint64_t ns) {
   return static_cast<double>(ns) / 1e6;
 }
 
-std::string list_of(std::span<const std::uint16_t> ranks) {
-  return fmt::format("{}", fmt::join(ranks, ","));
+std::string name_of(const ring::Ring& ring, std::uint16_t sender) {
+  if (ring.is_parent(sender)) {
+    return "parent";
+  }
+  const ring::RankRange& ranks = ring.child(sender).ranks;
+  return ring.is_rank(sender) ? fmt::format("{}", ranks.first)
+                              : fmt::format("{}-{}", ranks.first, ranks.last());
+}
+
+Cell cell_of(const ring::Ring& ring, std::uint16_t sender) {
+  return ring.is_rank(sender) ? to_cell(ring.rank_of(sender)) : Cell(name_of(ring, sender));
+}
+
+std::string StuckRow::missing() const {
+  std::string list;
+  for (const std::uint16_t child : slot.missing) {
+    list += (list.empty() ? "" : ",") + name_of(of, child);
+  }
+  return list;
+}
+
+std::string_view TreeRow::switch_name() const {
+  if (of.is_parent(sender)) {
+    return of.parent()->name;
+  }
+  return of.is_rank(sender) ? kNone : std::string_view(of.child(sender).name);
 }
 
 std::string_view name_of_state(conn::ConnectionState state) {
@@ -68,6 +93,9 @@ Cell RingRow::epoch() const {
 }
 
 std::string_view RankRow::state() const {
+  if (of.is_parent(sender) && !child().connected) {
+    return ring.climbing_ns ? "hello climbs" : "no hello to climb";
+  }
   if (child().connected) {
     return child().waiting_hellos == 0 ? "connected" : "connected, next hello waits";
   }
@@ -75,9 +103,13 @@ std::string_view RankRow::state() const {
 }
 
 Cell RankRow::waited_for_ms() const {
-  return std::ranges::count(ring.waited_for, rank) != 0
-             ? fmt::format("{:.1f}", milliseconds(ring.waiting_ns))
-             : std::string(kNone);
+  std::optional<std::uint64_t> waited_ns;
+  if (of.is_parent(sender)) {
+    waited_ns = ring.total_missing_ns;
+  } else if (std::ranges::count(ring.waited_for, sender) != 0) {
+    waited_ns = ring.waiting_ns;
+  }
+  return waited_ns ? fmt::format("{:.1f}", milliseconds(*waited_ns)) : std::string(kNone);
 }
 
 Cell LateRow::last_packet_ms() const {
@@ -97,8 +129,9 @@ std::string LateRow::waits_for() const {
   case recovery::Awaited::lost_packet:
     return fmt::format("PSN {} again", flow.next_in);
   case recovery::Awaited::acknowledgement:
-    return fmt::format("rank {} to acknowledge PSN {} to {}", spec.successor(sender.child),
-                       flow.unacknowledged, wire::psn_add(flow.next_out, -1));
+    return fmt::format("rank {} to acknowledge PSN {} to {}",
+                       of.spec().successor(of.rank_of(sender.child)), flow.unacknowledged,
+                       wire::psn_add(flow.next_out, -1));
   case recovery::Awaited::next_packet:
     return fmt::format("its next packet, PSN {}", flow.next_in);
   }
@@ -148,29 +181,35 @@ Table graph_table(const frame::FrameCounters& frames) {
 Table rings_table(const ring::RingSet& set, std::span<const stage::RingSnapshot> rings) {
   Table table(tables::kRings);
   for (const stage::RingSnapshot& ring : rings) {
-    tables::kRings.add(table, {set.rings()[ring.ring].spec(), ring});
+    tables::kRings.add(table, {set.rings()[ring.ring], ring});
   }
   return table;
 }
 
 std::vector<RankRow> ranks_of(const RingRow& row) {
   std::vector<RankRow> ranks;
-  for (std::uint16_t rank = 0; rank < row.ring.children.size(); ++rank) {
-    ranks.push_back({row.spec, row.ring, rank});
+  const std::size_t senders = row.ring.children.size() + (row.ring.parent ? 1 : 0);
+  for (std::uint16_t sender = 0; sender < senders; ++sender) {
+    ranks.push_back({row.of, row.ring, sender});
   }
   return ranks;
 }
 
 Table stuck_table(const ring::RingSpec& spec, std::span<const slot::StuckSlot> slots) {
-  Table table = tables::kStuck.with_all(slots);
+  const ring::Ring ring(spec);
+  Table table(tables::kStuck);
+  for (const slot::StuckSlot& slot : slots) {
+    tables::kStuck.add(table, {ring, slot});
+  }
   table.note = fmt::format("ring {}: the unfinished slots that have waited longest", spec.id);
   return table;
 }
 
 Table waited_for_table(const ring::RingSpec& spec, const stage::StuckSnapshot& stuck) {
+  const ring::Ring ring(spec);
   Table table(tables::kWaitedFor);
   for (const stage::SenderSnapshot& sender : stuck.waited_for) {
-    tables::kWaitedFor.add(table, {spec, sender, stuck.now});
+    tables::kWaitedFor.add(table, {ring, sender, stuck.now});
   }
   return table;
 }

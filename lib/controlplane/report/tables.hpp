@@ -19,32 +19,38 @@ namespace weir::report {
 // What tables have rows of, and words of them that need more than a line.
 
 struct RingRow {
-  const ring::RingSpec& spec;
+  const ring::Ring& of;
   const stage::RingSnapshot& ring;
+  const ring::RingSpec& spec = of.spec();
 
   std::uint64_t connected() const;
   Cell epoch() const;
 };
 
+/// Of a child of this switch, which is a rank unless the ring is one of a tree, or of its parent.
 struct RankRow {
-  const ring::RingSpec& spec;
+  const ring::Ring& of;
   const stage::RingSnapshot& ring;
-  std::uint16_t rank;
+  std::uint16_t sender;
 
-  const conn::ChildStatus& child() const { return ring.children[rank]; }
+  const conn::ChildStatus& child() const {
+    return of.is_parent(sender) ? *ring.parent : ring.children[sender];
+  }
 
   const recovery::FlowCounters& sent() const { return child().recovery; }
 
-  stage::LinkLosses lost() const { return stage::losses_of(ring, rank); }
+  stage::LinkLosses lost() const {
+    return of.is_parent(sender) ? stage::losses_above(ring) : stage::losses_of(ring, sender);
+  }
 
   std::string_view state() const;
-  /// For how long the ring's oldest packet has waited for the rank.
+  /// For how long the ring's oldest packet has waited for the rank, or for the total.
   Cell waited_for_ms() const;
 };
 
 /// Of a rank that the ring waits for.
 struct LateRow {
-  const ring::RingSpec& spec;
+  const ring::Ring& of;
   const stage::SenderSnapshot& sender;
   frame::Instant now;
 
@@ -53,6 +59,23 @@ struct LateRow {
   Cell last_packet_ms() const;
   std::string waits_for() const;
   Cell asked_ms() const;
+};
+
+/// An unfinished slot.
+struct StuckRow {
+  const ring::Ring& of;
+  const slot::StuckSlot& slot;
+
+  std::string missing() const;
+};
+
+/// Another switch of a ring's tree, or a rank that is a child beside it.
+struct TreeRow {
+  const ring::Ring& of;
+  std::uint16_t sender;
+  std::string port; // its name; empty: any
+
+  std::string_view switch_name() const;
 };
 
 struct ReasonRow {
@@ -78,7 +101,10 @@ struct StageCounts {
 };
 
 double milliseconds(std::uint64_t ns);
-std::string list_of(std::span<const std::uint16_t> ranks);
+/// A rank by its number, a switch below by its ranks as "2-3", the switch above as "parent".
+std::string name_of(const ring::Ring& ring, std::uint16_t sender);
+/// The same, with a number for a rank.
+Cell cell_of(const ring::Ring& ring, std::uint16_t sender);
 std::string_view name_of_state(conn::ConnectionState state);
 
 /// Whether a ring's member has the connection.
@@ -131,8 +157,8 @@ inline constexpr TableOf kRings{
 inline constexpr TableOf kMembers{
     "members",
     "",
-    column("rank", "rank", [](const RankRow& r) { return r.rank; }),
-    column("ip", "address", [](const RankRow& r) { return to_string(r.spec.members[r.rank].ip); }),
+    column("rank", "rank", [](const RankRow& r) { return cell_of(r.of, r.sender); }),
+    column("ip", "address", [](const RankRow& r) { return to_string(r.of.source_of(r.sender)); }),
     column("state", "state", [](const RankRow& r) { return r.state(); }),
     column("qp", "to QP", [](const RankRow& r) { return r.child().qp; }),
     column("newest_message", "newest message",
@@ -144,7 +170,7 @@ inline constexpr TableOf kMembers{
 inline constexpr TableOf kRecovery{
     "recovery",
     "",
-    column("rank", "rank", [](const RankRow& r) { return r.rank; }),
+    column("rank", "rank", [](const RankRow& r) { return cell_of(r.of, r.sender); }),
     column("lost_from", "lost from it", [](const RankRow& r) { return r.lost().from; }),
     column("lost_to", "lost to it", [](const RankRow& r) { return r.lost().to; }),
     column("naks", "NAKs sent", [](const RankRow& r) { return r.sent().naks; }),
@@ -178,21 +204,29 @@ inline constexpr TableOf kRingQueue{
     column("over_rate", "dropped: tenant's rate",
            [](const RingRow& r) { return r.ring.line.counters.over_rate; })};
 
+inline constexpr TableOf kTree{
+    "tree", "the switch's place in the ring's tree",
+    column("rank", "ranks", [](const TreeRow& t) { return cell_of(t.of, t.sender); }),
+    column("switch", "switch", [](const TreeRow& t) { return t.switch_name(); }),
+    // "-": bound by the rank's hello.
+    column("port", "port",
+           [](const TreeRow& t) { return t.port.empty() ? kNone : std::string_view(t.port); })};
+
 inline constexpr TableOf kStuck{
     "stuck",
     "",
-    column("message", "message", [](const slot::StuckSlot& s) { return s.message; }),
-    column("packet", "packet", [](const slot::StuckSlot& s) { return s.packet; }),
+    column("message", "message", [](const StuckRow& s) { return s.slot.message; }),
+    column("packet", "packet", [](const StuckRow& s) { return s.slot.packet; }),
     column("waiting_ms", "waiting ms",
-           [](const slot::StuckSlot& s) { return milliseconds(s.waiting_ns); }),
-    column("missing", "waits for ranks",
-           [](const slot::StuckSlot& s) { return list_of(s.missing); })};
+           [](const StuckRow& s) { return milliseconds(s.slot.waiting_ns); }),
+    column("missing", "waits for ranks", [](const StuckRow& s) { return s.missing(); })};
 
 /// The ranks that the ring waits for: when their last packet came, and what is to happen next.
 inline constexpr TableOf kWaitedFor{
-    "waited_for", "", column("rank", "rank", [](const LateRow& l) { return l.sender.child; }),
+    "waited_for", "",
+    column("rank", "rank", [](const LateRow& l) { return cell_of(l.of, l.sender.child); }),
     column("ip", "address",
-           [](const LateRow& l) { return to_string(l.spec.members[l.sender.child].ip); }),
+           [](const LateRow& l) { return to_string(l.of.source_of(l.sender.child)); }),
     column("qp", "to QP",
            [](const LateRow& l) {
              return l.is_connected() ? std::to_string(l.sender.status.qp) : std::string(kNone);
@@ -268,7 +302,7 @@ Table ring_drops_table(const stage::RingSnapshot& ring);
 Table graph_table(const frame::FrameCounters& frames);
 /// `set` says what the rings' indices mean.
 Table rings_table(const ring::RingSet& set, std::span<const stage::RingSnapshot> rings);
-/// A row for each rank, kMembers' or kRecovery's.
+/// A row for each child and the parent, kMembers' or kRecovery's.
 std::vector<RankRow> ranks_of(const RingRow& ring);
 Table stuck_table(const ring::RingSpec& spec, std::span<const slot::StuckSlot> slots);
 Table waited_for_table(const ring::RingSpec& spec, const stage::StuckSnapshot& stuck);

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rings of which other switches have a part."""
+from __future__ import annotations
+
+import json
+
+from lab import Lab, smoke_test
+from terminal import Terminal
+from test_control import at_socket, foreign
+from test_rings import added
+from weir import configuration, expect
+
+PARENT = "parent: { switch: spine0, port: up0 }"
+TREE_PORTS = [f'name: {name}, device: "net_null{number},no-rx=1"' for number, name in enumerate(("up0", "up1", "down0", "h0", "h1"))]
+
+
+def ring_of_a_tree(ring: int = 17, parent: str = PARENT, children: str = "{ rank: 1, port: h0 }, { switch: rack7, ranks: [2, 3], port: down0 }") -> str:
+    members = ", ".join(f"{{ ip: 10.79.{ring}.{rank + 1} }}" for rank in range(4))
+    return (f"  - {{ id: {ring}, window: 2, max_message_bytes: 2048, members: [{members}],\n"
+            f"      {parent}, children: [{children}] }}\n")
+
+
+@smoke_test("rings-of-a-tree")
+def rings_of_a_tree(lab: Lab) -> None:
+    """A ring's place in a tree comes by the file, the prompt, a reload and the control service, and is told by each."""
+    def file_with(rings: str) -> str:
+        room = f"spare: {{ rings: 2, members: 8, frames: 4096 }}\nstate_directory: {lab.directory / 'state'}\n"
+        return at_socket(lab, configuration(TREE_PORTS, rings=rings) + room)
+
+    def tree_of(ring: int) -> list[tuple[object, str, str]]:
+        return [(row["rank"], row["switch"], row["port"]) for row in json.loads(terminal.ask(f"show ring {ring} json"))["tree"]]
+
+    def effects() -> dict[str, str]:
+        return {row["key"]: row["effect"] for row in json.loads(terminal.ask("reload json"))["changes"]}
+    space = lab.namespace()
+    config = lab.file("weir.yaml", file_with(ring_of_a_tree()))
+    terminal = Terminal(lab, space, config)
+    place = [(1, "-", "h0"), ("2-3", "rack7", "down0"), ("parent", "spine0", "up0")]
+    expect(tree_of(17) == place, f"{tree_of(17)}")
+    said = added(lab, terminal, ring_of_a_tree(18, "patience: 9", "{ rank: 0 }, { switch: rack7, ranks: [1, 3], port: down0 }"))
+    expect(said == "added: ring 18\n", said)
+    expect(tree_of(18) == [(0, "-", "-"), ("1-3", "rack7", "down0")], f"{tree_of(18)}")
+    said = added(lab, terminal, ring_of_a_tree(19, "patience: 9"))
+    expect("children: found children for ranks 1 to 3 of 4, and no parent:; allowed: children for ranks 0 to 3" in said, said)
+    config.write_text(file_with(ring_of_a_tree().replace("spine0", "spine1").replace("port: h0", "port: h1")))
+    changed = effects()
+    expect(changed == {"rings[17].parent.switch": "in_place", "rings[17].children[0].port": "in_place"}, f"{changed}")
+    expect(tree_of(17) == [(1, "-", "h1"), ("2-3", "rack7", "down0"), ("parent", "spine1", "up0")], f"{tree_of(17)}")
+    config.write_text(file_with(ring_of_a_tree().replace("up0", "up1")))
+    expect(effects()["rings[17].parent.port"] == "ring_made_anew", "another uplink")
+    expect(tree_of(17)[2] == ("parent", "spine0", "up1"), f"{tree_of(17)}")
+    rings = {row["ring"]["id"]: row["ring"] for row in foreign(lab, "call", "ListRings", "{}")["rings"]}
+    expect(rings[17]["parent"] == {"name": "spine0", "port": "up1"}, f"{rings}")
+    below = {"switch_below": {"name": "rack7", "first_rank": 2, "last_rank": 3}, "port": "down0"}
+    expect(rings[17]["children"] == [{"rank": 1, "port": "h0"}, below], f"{rings}")
+    terminal.ask("withdraw ring 18")
+    answer = foreign(lab, "call", "AddRing", json.dumps({"ring": rings[17] | {"id": 20}}))
+    expect(answer == {}, f"{answer}")
+    expect(tree_of(20) == tree_of(17), f"{tree_of(20)}")
+    terminal.press("quit\n")
+    expect(terminal.end().status == 0, "quit")
+    remembered = (lab.directory / "state/rings").read_text().splitlines()
+    expect("10.79.18.1 10.79.18.2" in remembered and "10.79.18.4 10.79.18.1" in remembered, f"{remembered}")
+    expect("10.79.18.2 10.79.18.3" not in remembered, f"a pair of another switch: {remembered}")
+    terminal = Terminal(lab, space, config)
+    expect(tree_of(17)[2] == ("parent", "spine0", "up1"), "after a restart")
