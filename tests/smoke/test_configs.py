@@ -130,7 +130,12 @@ MAPS = {
     "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",
     "rings[].members[].": "ports: [PORT]\nrings: [{ id: 1, window: 1, max_message_bytes: 40, members: "
                           f"[{UNKNOWN}, {UNKNOWN}] }}]",
+    "rings[].parent.": f"ports: [PORT]\nrings: [{{ id: 1, window: 1, max_message_bytes: 40, members: MEMBERS, "
+                        f"parent: {UNKNOWN} }}]",
+    "rings[].children[].": "ports: [PORT]\nrings: [{ id: 1, window: 1, max_message_bytes: 40, members: MEMBERS, "
+                           f"children: [{UNKNOWN}] }}]",
 }
+MEMBERS = "[{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }]"
 PORT = "{ name: p0, device: net_null0 }"
 
 
@@ -138,7 +143,7 @@ def keys_that_are_read(lab: Lab) -> set[str]:
     """As the switch lists them itself, map by map."""
     keys = set()
     for place, text in MAPS.items():
-        ended = run_to_end([WEIR, "--config", lab.file("unknown.yaml", text.replace("PORT", PORT))])
+        ended = run_to_end([WEIR, "--config", lab.file("unknown.yaml", text.replace("PORT", PORT).replace("MEMBERS", MEMBERS))])
         listed = re.search(r"unknown: found an unknown key; allowed: ([\w, ]+)", ended.errors)
         expect(listed, f"{place}: {ended}")
         keys |= {place + name for name in listed[1].split(", ")}

@@ -161,11 +161,13 @@ void Recover::swallow(frame::Frame& frame, const conn::Verdict& verdict, frame::
 }
 
 /// Whether the pass is what the switch has asked for, and the results are under way. The switch
-/// above asks by itself for what it lacks.
+/// above asks by itself for what it lacks. But where a rank goes back again and again, it may be
+/// the acknowledgement that was lost, and nobody but the switch above can repeat it.
 bool Recover::is_answered_already(const RingChild& sender, frame::Instant now) const {
   const Flow& flow = incarnations_.flow_of(sender);
-  const bool is_under_way =
-      leg_of(sender) == ring::Leg::outgoing || now.ns - flow.progress_at < flow.round_trip_timer();
+  const bool is_under_way = leg_of(sender) == ring::Leg::outgoing
+                                ? flow.asks <= 1
+                                : now.ns - flow.progress_at < flow.round_trip_timer();
   return flow.is_own_pass && is_under_way;
 }
 
