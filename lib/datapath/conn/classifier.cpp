@@ -382,9 +382,11 @@ Verdict Classifier::hello_from_above(const Opening& total, Connection* connectio
   if (!is_admitted(connection, total)) {
     return refused(total.sender, DropReason::hello_elsewhere);
   }
-  const bool is_its_session = total.ina.session.get() == incarnations_.session_from(total.sender);
-  return refused(total.sender,
-                 is_its_session ? DropReason::history_conflict : DropReason::wrong_session);
+  if (total.ina.session.get() != incarnations_.session_from(total.sender)) {
+    return refused(total.sender, DropReason::wrong_session);
+  }
+  connection->count_packet(now);
+  return enter_history(total);
 }
 
 Verdict Classifier::data_start(const Opening& opening, Connection* connection, std::uint64_t now) {
