@@ -194,11 +194,11 @@ std::optional<Verdict> Classifier::repeated_start(const Frame& frame, const InaH
   }
   const bool is_hello = wire::is_hello(frame, ina);
   const bool has_session = ina.session.get() == incarnations_.session_from(sender);
-  const bool names_incarnation =
-      is_hello && incarnations_.incarnation_of(sender.ring) == incarnation_named_by(ina);
-  const bool is_of_incarnation = ring.is_parent(sender.child)
-                                     ? has_session && (!is_hello || names_incarnation)
-                                     : has_session || names_incarnation;
+  const auto& running = incarnations_.incarnation_of(sender.ring);
+  const bool is_of_incarnation =
+      ring.is_parent(sender.child)
+          ? has_session && (!is_hello || running == incarnation_begun_by(ina))
+          : has_session || (is_hello && running == incarnation_named_by(ina));
   if (!is_of_incarnation) {
     return is_hello ? std::nullopt : std::optional(dropped(DropReason::wrong_session));
   }
@@ -376,7 +376,7 @@ Verdict Classifier::hello(const Opening& opening, Connection* connection, std::u
 /// change while it runs.
 Verdict Classifier::hello_from_above(const Opening& total, Connection* connection,
                                      std::uint64_t now) {
-  if (incarnations_.incarnation_of(total.sender.ring) != incarnation_named_by(total.ina)) {
+  if (incarnations_.incarnation_of(total.sender.ring) != incarnation_begun_by(total.ina)) {
     return incarnations_.greet_from_above(total, now);
   }
   if (!is_admitted(connection, total)) {

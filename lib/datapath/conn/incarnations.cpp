@@ -203,7 +203,7 @@ Verdict Incarnations::wait(RingConnections& state, const Opening& opening, std::
 /// below nothing that they have not asked for.
 Verdict Incarnations::greet_from_above(const Opening& total, std::uint64_t now) {
   RingConnections& state = *rings_[total.sender.ring];
-  const Incarnation incarnation = incarnation_named_by(total.ina);
+  const Incarnation incarnation = incarnation_begun_by(total.ina);
   if (!state.hellos.has_climbed(incarnation)) {
     return refused(total.sender, DropReason::total_without_set);
   }

@@ -29,8 +29,14 @@ inline const wire::InaHeader& header_of(const frame::Frame& frame) {
   return wire::view_as<wire::InaHeader>(frame.payload());
 }
 
+/// A child's hello has the nonce of its run as session, whatever its flags say.
 inline Incarnation incarnation_named_by(const wire::InaHeader& hello) {
-  return {hello.epoch.get(), wire::nonce_of(hello)};
+  return {hello.epoch.get(), hello.session.get()};
+}
+
+/// A hello's result has the nonce as message id.
+inline Incarnation incarnation_begun_by(const wire::InaHeader& result) {
+  return {result.epoch.get(), result.message_id.get()};
 }
 
 /// The message id in the ring's sequence: a hello, whose field may say something else, is the first

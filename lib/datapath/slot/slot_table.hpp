@@ -98,7 +98,7 @@ class SlotTable {
     std::size_t held_frames() const { return slots() * (senders() - 1u); }
 
     /// Bytes of a slot's cached sums: the total, and a partial sum.
-    std::size_t result_bytes() const { return has_parent ? 2u * mtu : std::size_t{mtu}; }
+    std::size_t result_bytes() const { return (has_parent ? std::size_t{2} : 1) * mtu; }
 
     std::size_t bytes() const;
   };
