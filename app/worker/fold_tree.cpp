@@ -81,6 +81,9 @@ std::optional<FoldTree> FoldTree::parse(std::string_view text) {
 
 void FoldTree::reduce(std::span<std::byte> out, std::span<const std::byte* const> inputs,
                       op::ReduceKernel kernel) const {
+  if (root_.parts.empty()) {
+    return kernel(out.data(), inputs.data(), static_cast<unsigned>(inputs.size()), out.size(), {});
+  }
   fold(root_, out, inputs, kernel);
 }
 

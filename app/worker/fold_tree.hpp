@@ -16,6 +16,9 @@ namespace weir::app {
 /// (docs/protocol.md §11.2), or by one switch. A part is a rank or what a switch folds.
 class FoldTree {
  public:
+  /// One switch for all ranks that there are.
+  FoldTree() = default;
+
   /// One switch for so many ranks.
   static FoldTree flat(std::uint16_t world);
 

@@ -89,7 +89,7 @@ MUTATIONS = [
         Edit(AGGREGATE, "return emit_.answer_from_cache(frame, verdict, slot, now);",
              "return forward_.send(frame, frame::Departure::forwarded, now);")]),
     Mutation("cache-recompute", "no cache: a complete slot is filled anew by repeats (NetReduce)", [
-        Edit(SLOTS, "if (state == State::complete) {\n    return SlotEvent::repeat_complete;",
+        Edit(SLOTS, "if (state == State::complete || has_left(slot, contribution.child)) {\n    return SlotEvent::repeat_complete;",
              "if (state == State::complete) {\n    reclaim(slot, contribution);\n    return store(slot, contribution, frame);")]),
     Mutation("old-epoch", "hellos of older epochs wait", [
         Edit(INCARNATIONS, "if (state.epoch && incarnation.epoch < *state.epoch) {", "if (false) {")],

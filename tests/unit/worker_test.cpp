@@ -195,6 +195,7 @@ TEST(FoldTree, FoldsLevelByLevel) {
     return sum;
   };
   EXPECT_EQ(fold(FoldTree::flat(4)), 1.0F) << "each half is rounded away";
+  EXPECT_EQ(fold(FoldTree()), 1.0F);
   EXPECT_EQ(fold(*FoldTree::parse("[0,1,2,3]")), 1.0F);
   EXPECT_EQ(fold(*FoldTree::parse("[[0],[1,2,3]]")), 1.0F + 0x1p-23F + 0x1p-24F);
   EXPECT_EQ(fold(*FoldTree::parse("[0,[1,[2,3]]]")), 1.0F + 0x1p-23F + 0x1p-24F);
