@@ -35,6 +35,18 @@ using test::Sent;
 
 inline constexpr std::uint32_t kMaxFrame = 1500 + 22;
 
+/// Tables for tests, and sessions from this one on.
+inline InlineSwitch::Settings small_switch(std::uint32_t first_session) {
+  InlineSwitch::Settings settings;
+  settings.mac_entries = 512;
+  settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(first_session),
+                                .plain_entries = 16,
+                                .spare_children = 4,
+                                .aging = 10'000};
+  settings.worker.level = op::CpuLevel::baseline;
+  return settings;
+}
+
 /// A switch, the frames in it and the frames that left it. After every frame the accounting must
 /// balance, and the frames alive must be those in slots (protocol I6).
 class SwitchFixture {
@@ -176,13 +188,7 @@ class SwitchFixture {
 
   static InlineSwitch::Settings settings(slot::ReductionHelpers* helpers,
                                          std::uint32_t queue_room) {
-    InlineSwitch::Settings settings;
-    settings.mac_entries = 512;
-    settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(kSession),
-                                  .plain_entries = 16,
-                                  .spare_children = 4,
-                                  .aging = 10'000};
-    settings.worker.level = op::CpuLevel::baseline;
+    InlineSwitch::Settings settings = small_switch(kSession);
     settings.worker.helpers = helpers;
     settings.worker.queue_room = queue_room;
     return settings;

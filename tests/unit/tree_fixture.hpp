@@ -7,6 +7,7 @@
 #include "support/frame_builder.hpp"
 #include "support/frame_pool.hpp"
 #include "support/ring_job.hpp"
+#include "switch_fixture.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -28,12 +29,11 @@ namespace weir::stage {
 class TreeNode {
  public:
   static constexpr std::uint16_t kPorts = 8;
-  static constexpr std::uint32_t kMaxFrame = 1500 + 22;
 
   /// Gives out sessions from `first_session` on.
   TreeNode(const std::vector<ring::RingSpec>& rings, std::uint32_t first_session)
       : sink_(pool_), inside(rings, std::vector<std::uint32_t>(kPorts, kMaxFrame),
-                             settings(first_session), sink_) {
+                             small_switch(first_session), sink_) {
     sink_.attach(inside);
   }
 
@@ -59,17 +59,6 @@ class TreeNode {
   }
 
  private:
-  static InlineSwitch::Settings settings(std::uint32_t first_session) {
-    InlineSwitch::Settings settings;
-    settings.mac_entries = 512;
-    settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(first_session),
-                                  .plain_entries = 16,
-                                  .spare_children = 4,
-                                  .aging = 10'000};
-    settings.worker.level = op::CpuLevel::baseline;
-    return settings;
-  }
-
   test::FramePool pool_;
   test::RecordingSink sink_;
 

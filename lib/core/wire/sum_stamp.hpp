@@ -8,10 +8,17 @@
 
 namespace weir::wire {
 
+inline bool is_result(const InaHeader& ina) {
+  return (ina.flags & kInaFlagResult) != 0;
+}
+
+inline bool is_partial(const InaHeader& ina) {
+  return (ina.flags & kInaFlagPartial) != 0;
+}
+
 /// The nonce of a hello (docs/protocol.md §2a): its result has it as message id.
 inline std::uint32_t nonce_of(const InaHeader& hello) {
-  const bool is_result = (hello.flags & kInaFlagResult) != 0;
-  return is_result ? hello.message_id.get() : hello.session.get();
+  return is_result(hello) ? hello.message_id.get() : hello.session.get();
 }
 
 /// What a switch writes into the INA header of a sum that leaves it (docs/protocol.md §5, §11.2).

@@ -31,14 +31,6 @@ DropReason reason_for(wire::Defect defect) {
   }
 }
 
-bool is_result(const InaHeader& ina) {
-  return (ina.flags & kInaFlagResult) != 0;
-}
-
-bool is_partial(const InaHeader& ina) {
-  return (ina.flags & kInaFlagPartial) != 0;
-}
-
 Opcode opcode_of(const Frame& frame) {
   return static_cast<Opcode>(wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset).opcode);
 }

@@ -38,12 +38,6 @@ std::uint64_t sixteen_ack_timeouts(std::uint8_t exponent) {
   return 16 * recovery::ack_timeout_ns(exponent) / frame::kNsPerMs;
 }
 
-/// 0 when the hello tells none, or none that exists: numbers have 24 bits (IBTA §9.2).
-std::uint32_t queue_pair_told_by(const InaHeader& hello) {
-  constexpr std::uint32_t most = 0xffffff;
-  return hello.qp.get() <= most ? hello.qp.get() : 0;
-}
-
 /// The reason why two hellos disagree. Other fields of their shapes are fixed.
 std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape& b) {
   if (a.operation != b.operation) {
@@ -221,7 +215,8 @@ Verdict Incarnations::greet_from_above(const Opening& total, std::uint64_t now) 
 bool Incarnations::is_awaited(const ring::RingChild& sender, const WaitingHello& hello) {
   const ring::Ring& ring = current_->rings()[sender.ring];
   WaitingHellos& hellos = rings_[sender.ring]->hellos;
-  if (!ring.is_rank(sender.child) || !hellos.is_complete(hello.incarnation)) {
+  const bool may_climb = !ring.is_root() && hellos.is_complete(hello.incarnation);
+  if (!ring.is_rank(sender.child) || !may_climb) {
     return ring.is_rank(sender.child);
   }
   return hellos.newest_complete()->incarnation == hello.incarnation;

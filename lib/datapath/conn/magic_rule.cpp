@@ -4,6 +4,7 @@
 #include "frame/frame.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
+#include "wire/sum_stamp.hpp"
 
 namespace weir::conn {
 
@@ -36,7 +37,7 @@ std::optional<DropReason> MagicRule::judge(Frame& frame, const wire::InaHeader* 
       }
       return std::nullopt;
     }
-    const bool is_partial = (ina->flags & kInaFlagPartial) != 0;
+    const bool is_partial = wire::is_partial(*ina);
     const State state = is_partial ? State::barred : state_after_header(known, frame, *ina, now);
     set(table, key, state, frame, now);
     if (is_partial) {
@@ -67,8 +68,7 @@ MagicRule::State MagicRule::state_after_header(const QueuePair* known, const Fra
     return State::announced;
   }
   const bool was_greeted = known != nullptr && known->state != State::barred;
-  const bool is_result = (ina.flags & kInaFlagResult) != 0;
-  const bool is_answered = is_result || settings_.sessions->has(frame, ina);
+  const bool is_answered = wire::is_result(ina) || settings_.sessions->has(frame, ina);
   return was_greeted && is_answered ? State::open : State::barred;
 }
 

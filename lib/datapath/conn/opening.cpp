@@ -13,8 +13,7 @@ using wire::Position;
 namespace {
 
 constexpr std::uint8_t kSumFlags = kInaFlagResult | kInaFlagPartial;
-constexpr std::uint32_t kMostQueuePair = 0xffffff; // IBTA §9.2
-constexpr std::uint8_t kMaxAckTimeout = 31;        // IBTA §11.2.5.1: five bits
+constexpr std::uint8_t kMaxAckTimeout = 31; // IBTA §11.2.5.1: five bits
 
 Position position_of(std::uint32_t packets, std::uint32_t k) {
   if (packets == 1) {
@@ -81,7 +80,7 @@ std::optional<DropReason> why_hello_unacceptable(const ring::Ring& ring, const O
   if (!ring.is_in_tree()) {
     return std::nullopt;
   }
-  if (ina.qp.get() == 0 || ina.qp.get() > kMostQueuePair) {
+  if (queue_pair_told_by(ina) == 0) {
     return DropReason::queue_pair_untold;
   }
   const bool is_switch_below = !ring.is_rank(sender) && !ring.is_parent(sender);
@@ -171,7 +170,7 @@ std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame
 
 MessageShape shape_of(const InaHeader& ina) {
   MessageShape shape = MessageShape::of(ina);
-  if (shape.collective == Collective::hello && (ina.flags & kInaFlagPartial) != 0) {
+  if (shape.collective == Collective::hello && wire::is_partial(ina)) {
     shape.root = 0;
   }
   return shape;

@@ -39,6 +39,12 @@ inline Incarnation incarnation_begun_by(const wire::InaHeader& result) {
   return {result.epoch.get(), result.message_id.get()};
 }
 
+/// 0 when the hello tells none, or none that exists: numbers have 24 bits (IBTA §9.2).
+inline std::uint32_t queue_pair_told_by(const wire::InaHeader& hello) {
+  constexpr std::uint32_t most = 0xffffff;
+  return hello.qp.get() <= most ? hello.qp.get() : 0;
+}
+
 /// The message id in the ring's sequence: a hello, whose field may say something else, is the first
 /// one.
 inline std::uint32_t message_id_of(const wire::InaHeader& ina) {
