@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
@@ -256,11 +257,11 @@ def demonstrate(options: argparse.Namespace, folder: Path) -> None:
             process.kill()
 
 
-def main() -> int:
-    options = parse_options()
+def run(options: argparse.Namespace, demonstrate_in: Callable[[argparse.Namespace, Path], None]) -> int:
+    """A demonstration in a folder of its own, from its first line to its last; its exit status."""
     folder = make_folder()
     try:
-        demonstrate(options, folder)
+        demonstrate_in(options, folder)
     except DemoFailure as failure:
         print(f"\ndemo: FAILED: {failure}\nlogs: {folder}", flush=True)
         return 1
@@ -271,6 +272,10 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     print("demo: OK", flush=True)
     return 0
+
+
+def main() -> int:
+    return run(parse_options(), demonstrate)
 
 
 if __name__ == "__main__":

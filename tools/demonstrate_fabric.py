@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from demonstrate import (  # noqa: E402  (its import adds tests/support)
-    WEIR, WORKER, DemoFailure, Process, address_of, end_with, free_port, make_folder, start_configured, watch)
+    WEIR, WORKER, DemoFailure, Process, address_of, end_with, free_port, run, start_configured, watch)
 
 SWITCHES = ("spine", "rack0", "rack1")  # the server's end of each cable is there first
 RACKS = 2
@@ -220,25 +219,13 @@ def demonstrate(options: argparse.Namespace, folder: Path) -> None:
         all_reduce(options, folder, switches, FROM_RACK_TO_RACK)
         for name in ("rack0", "rack1"):
             show_links(name, switches[name])
+        print(flush=True)
     finally:
         kill(switches.values())
 
 
 def main() -> int:
-    options = parse_options()
-    folder = make_folder()
-    try:
-        demonstrate(options, folder)
-    except DemoFailure as failure:
-        print(f"\ndemo: FAILED: {failure}\nlogs: {folder}", flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print("\ndemo: interrupted", flush=True)
-        return 1
-    if not options.keep:
-        shutil.rmtree(folder, ignore_errors=True)
-    print("\ndemo: OK", flush=True)
-    return 0
+    return run(parse_options(), demonstrate)
 
 
 if __name__ == "__main__":
