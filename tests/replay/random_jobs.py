@@ -10,10 +10,8 @@ Ends in "random jobs: N passed, N failed, N skipped", where all seeds are one te
 """
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Iterator
@@ -25,6 +23,7 @@ from jobs import (ACKNOWLEDGE, AGEING, SECOND, SEND_LAST, SEND_MIDDLE, SEND_ONLY
                   acknowledgement, answer, answer_of_receiver, between_strangers, from_stranger, turned_around)
 from roce import (BARRIER, BROADCAST, RC_READ, RESULT, SEND_LAST_INVALIDATE, describe, flipped, read_pcap, serial,
                   stamped_pcap_bytes)
+from seeds import try_seeds
 from switch_model import Switch
 
 TEMPLATE = CASES["job-ageing"]  # the capture whose hellos frames are made of, the ring and its ports
@@ -237,21 +236,5 @@ def passes(seed: int, directory: Path) -> bool:
     return False
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="1:200", metavar="FIRST:LAST")
-    parser.add_argument("--keep", type=Path, metavar="DIR")
-    given = parser.parse_args()
-    if not replays.REPLAY.exists():
-        sys.exit(f"random jobs: there is no {replays.REPLAY}: meson setup build && ninja -C build")
-    first, _, last = given.seeds.partition(":")
-    seeds = range(int(first), int(last or first) + 1)
-    with tempfile.TemporaryDirectory(prefix="weir-random-") as directory:
-        failed = sum(not passes(seed, given.keep or Path(directory)) for seed in seeds)
-    print(f"{len(seeds)} jobs, {failed} of them failed")
-    print(f"random jobs: {int(failed == 0)} passed, {int(failed > 0)} failed, 0 skipped")
-    return int(failed > 0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(try_seeds(__doc__, "jobs", 200, passes))

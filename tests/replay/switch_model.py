@@ -16,7 +16,7 @@ from recovery_model import Flow, Voice, plus, turned_around
 from recovery_rules import Rules
 from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
                   SEND_LAST_INVALIDATE, VERSION, Ina, Roce, icrc, parse_roce, serial)
-from tree import PARENT, Child, Kind, Line, Parent, Tree, digest_of
+from tree import PARENT, Child, Kind, Line, Place, Ring, Tree, digest_of
 
 WAITING_HELLOS = 4  # of each child
 RETIRED_NONCES = 16
@@ -39,21 +39,9 @@ def result_of(ina: Ina, parts: list[bytes], ranges: Sequence[Child]) -> bytes:
 # -- state
 
 
-class Configuration(Protocol):
+class Configuration(Ring, Place, Protocol):
     """The switch's configuration of ports and of its ring."""
 
-    @property
-    def ring(self) -> int: ...
-    @property
-    def mtu(self) -> int: ...
-    @property
-    def window(self) -> int: ...
-    @property
-    def members(self) -> Sequence[str]: ...
-    @property
-    def children(self) -> Sequence[Child]: ...
-    @property
-    def parent(self) -> Parent | None: ...
     @property
     def stations(self) -> Sequence[Sequence[str]]: ...  # MAC addresses behind each port
     @property
@@ -62,8 +50,6 @@ class Configuration(Protocol):
     def world(self) -> int: ...
     @property
     def packets_per_message(self) -> int: ...
-    @property
-    def max_message_bytes(self) -> int: ...
 
 
 Key = tuple[str, str, int]  # <source IP, destination IP, destination QP>
