@@ -114,7 +114,7 @@ MUTATIONS = [
         Edit(CLASSIFY, "    incarnations_.give_up_overtaken(frame, epoch);\n", "")],
         "with one switch no sum and no job depends on it (docs/lab/model.md); classify_test holds the rule by itself"),
     Mutation("nonce-of-result", "a host takes any run's hello result", [
-        Edit("lib/host/collective/message_window.cpp", "if (is_greeting_ && nonce_in(header) != config_.nonce) {",
+        Edit("lib/host/collective/message_window.cpp", "if (is_greeting_ && wire::nonce_of(header) != config_.nonce) {",
              "if (false) {")],
         "a dead run's result comes on its own queue pair and PSN, and hosts here draw others; message_window_test holds the "
         "rule by itself"),

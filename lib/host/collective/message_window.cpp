@@ -2,6 +2,7 @@
 #include "host/collective/message_window.hpp"
 
 #include "host/base/error.hpp"
+#include "wire/sum_stamp.hpp"
 
 #include <fmt/format.h>
 
@@ -9,15 +10,6 @@
 #include <cassert>
 
 namespace weir::host {
-namespace {
-
-/// The nonce of a hello's result: it is in the field of the message number.
-std::uint32_t nonce_in(const wire::InaHeader& hello) {
-  const bool is_result = (hello.flags & kInaFlagResult) != 0;
-  return is_result ? hello.message_id.get() : hello.session.get();
-}
-
-} // namespace
 
 MessageWindow::MessageWindow(const WindowConfig& config)
     : config_(config), headers_(std::size_t{2} * config.window) {}
@@ -130,7 +122,7 @@ MessageWindow::Piece MessageWindow::accept(const IncomingMessage& message) {
                      header.magic.get(), message.immediate, kInaMagic,
                      static_cast<std::uint32_t>(number)));
   }
-  if (is_greeting_ && nonce_in(header) != config_.nonce) {
+  if (is_greeting_ && wire::nonce_of(header) != config_.nonce) {
     ++others_hellos_;
     return {};
   }
