@@ -71,7 +71,7 @@ void check_root(const GivenOptions& given) {
 }
 
 FoldTree tree_of(const GivenOptions& given) {
-  const FoldTree tree = given.tree.value_or(FoldTree::flat(given.group.world));
+  FoldTree tree = given.tree.value_or(FoldTree::flat(given.group.world));
   if (tree.ranks() != given.group.world) {
     throw UsageError(fmt::format("--tree: found {} ranks; allowed: {} (--world)", tree.ranks(),
                                  given.group.world));
