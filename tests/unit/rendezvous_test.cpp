@@ -38,6 +38,17 @@ TEST(Rendezvous, GathersBlobsInRankOrder) {
   expect_none(endings);
 }
 
+TEST(Rendezvous, EndsWhenAllThatItGatheredHasLeft) {
+  const std::string address = free_address();
+  const Blob large(7'000'000, 1); // more than a connection holds by itself
+  const auto endings = run_ranks(2, [&](std::uint16_t rank) {
+    Rendezvous rendezvous({rank, 2, address, milliseconds(10'000)});
+    const std::vector<Blob> all = rendezvous.gather(rank == 0 ? large : Blob());
+    EXPECT_EQ(all.at(0), large);
+  });
+  expect_none(endings);
+}
+
 TEST(Rendezvous, NamesTheMissingRank) {
   const std::string address = free_address();
   const auto endings = run_ranks(4, [&](std::uint16_t rank) {

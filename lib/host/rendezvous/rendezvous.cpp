@@ -262,7 +262,18 @@ std::vector<Blob> Rendezvous::collect(std::span<const std::uint8_t> mine, std::s
   for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
     streams_[rank]->send(code(ControlKind::blobs), all);
   }
+  for (std::uint16_t rank = 1; rank < plan_.world; ++rank) {
+    finish_sending(rank, what, meanwhile);
+  }
   return blobs;
+}
+
+/// What waits here is lost when this rank ends.
+void Rendezvous::finish_sending(std::uint16_t to, std::string_view what,
+                                const Meanwhile& meanwhile) {
+  while (streams_[to]->flush(), streams_[to]->has_backlog()) {
+    wait_for(to, fmt::format("did not take every rank's part of {}", what), meanwhile);
+  }
 }
 
 ControlFrame Rendezvous::await(std::uint16_t from, const Due& due, const Meanwhile& meanwhile) {
@@ -280,21 +291,28 @@ ControlFrame Rendezvous::await(std::uint16_t from, const Due& due, const Meanwhi
                     fmt::format("rendezvous: rank {} sent a frame of kind {}; due is {}", from,
                                 frame->kind, code(due.kind))));
     }
-    if (!stream.is_open()) {
-      abandon(Error(ErrorCode::peer_died, from,
-                    fmt::format("rendezvous: rank {}: {}", from, stream.why_closed())));
-    }
-    timer_.look(Clock::now());
-    if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kOthersSlack)) {
-      abandon(Error(ErrorCode::rendezvous_timeout, from,
-                    fmt::format("rendezvous: rank {} did not send {} within {} ms", from, due.what,
-                                plan_.timeout.count())));
-    }
-    if (meanwhile) {
-      meanwhile();
-    }
-    stream.wait(Clock::now() + (meanwhile ? kMeanwhilePeriod : StallTimer::kLookPeriod));
+    wait_for(from, fmt::format("did not send {}", due.what), meanwhile);
   }
+}
+
+/// For a while. `failing` says what the rank does not do.
+void Rendezvous::wait_for(std::uint16_t rank, std::string_view failing,
+                          const Meanwhile& meanwhile) {
+  const FramedStream& stream = *streams_[rank];
+  if (!stream.is_open()) {
+    abandon(Error(ErrorCode::peer_died, rank,
+                  fmt::format("rendezvous: rank {}: {}", rank, stream.why_closed())));
+  }
+  timer_.look(Clock::now());
+  if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kOthersSlack)) {
+    abandon(Error(
+        ErrorCode::rendezvous_timeout, rank,
+        fmt::format("rendezvous: rank {} {} within {} ms", rank, failing, plan_.timeout.count())));
+  }
+  if (meanwhile) {
+    meanwhile();
+  }
+  stream.wait(Clock::now() + (meanwhile ? kMeanwhilePeriod : StallTimer::kLookPeriod));
 }
 
 } // namespace weir::host

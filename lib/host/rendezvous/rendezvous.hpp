@@ -102,7 +102,9 @@ class Rendezvous {
   std::uint32_t most_blob_bytes() const;
   std::vector<Blob> collect(std::span<const std::uint8_t> mine, std::string_view what,
                             const Meanwhile& meanwhile);
+  void finish_sending(std::uint16_t to, std::string_view what, const Meanwhile& meanwhile);
   ControlFrame await(std::uint16_t from, const Due& due, const Meanwhile& meanwhile);
+  void wait_for(std::uint16_t rank, std::string_view failing, const Meanwhile& meanwhile);
   std::string missing_ranks() const;
   std::string where() const;
 
