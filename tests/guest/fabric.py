@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guests' network: a namespace of its own, TAP ports, and the switch between them.
+"""The guests' network: a namespace of its own, TAP ports, and the switch or the tree of switches between them.
 
 The namespace has no name. It exists as long as a process in it, and each of these is killed with the process that made
 the fabric. So nothing is left behind, even after SIGKILL. No packet can leave the namespace.
@@ -13,10 +13,12 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from guest import Identity
 from switch import Bridge, FabricError, Namespace, Ring, Switch, Weir
+from tree import Tree
 
 CAPTURE_BUFFER_KB = 32768
 
@@ -53,27 +55,56 @@ class Capture:
         self._process.wait()
 
 
+@dataclass(frozen=True)
+class Setup:
+    """Scenarios with equal setups share their guests, which are booted once."""
+
+    guests: int
+    link_mtu: int = 1500
+    rings: tuple[Ring, ...] = ()
+    leaves: int = 0  # switches below a spine, each with as many guests; without any, one switch has all guests
+
+    @property
+    def path_mtu(self) -> int:
+        """The RDMA path MTU that soft-RoCE takes on such a link: the largest that fits with all headers."""
+        return max(mtu for mtu in (256, 512, 1024, 2048, 4096) if mtu + 80 <= self.link_mtu)
+
+    @property
+    def name(self) -> str:
+        return f"{self.guests}x{self.link_mtu}" + (f"-{self.leaves}-leaves" if self.leaves else "")
+
+    def __str__(self) -> str:
+        return f"{self.guests} guests, link MTU {self.link_mtu}" + (f", {self.leaves} leaves" if self.leaves else "")
+
+
 class Fabric:
     """A namespace, TAP devices tap0 … and the switch between them. A context manager; make it in the main thread."""
 
-    def __init__(self, switch: str, ports: int, link_mtu: int, rings: Sequence[Ring], logs: Path) -> None:
+    def __init__(self, switch: str, setup: Setup, logs: Path) -> None:
         self._logs = logs
         with ExitStack() as stack:
             self.namespace = Namespace()
             stack.callback(self.namespace.close)
-            taps = [Identity(port).tap for port in range(ports)]
+            taps = [Identity(guest).tap for guest in range(setup.guests)]
             # Before a link exists, because the kernel's neighbour discovery would send frames on every port.
             self.namespace.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
             for tap in taps:
                 self.namespace.run("ip", "tuntap", "add", tap, "mode", "tap")
-                self.namespace.run("ip", "link", "set", tap, "mtu", str(link_mtu), "txqueuelen", "2000", "up")
+                self.namespace.run("ip", "link", "set", tap, "mtu", str(setup.link_mtu), "txqueuelen", "2000", "up")
                 self.namespace.run("tc", "qdisc", "replace", "dev", tap, "root", "pfifo", "limit", "10000")  # in order
-            self.switch: Switch = (Bridge(self.namespace, taps, link_mtu) if switch == "bridge"
-                                   else Weir(self.namespace, taps, link_mtu, rings, logs))
+            self.switch = self._make_switch(switch, setup, taps)
             stack.callback(self.switch.kill)
             self.switch.start()
             self._captures: list[Capture] = []
             self._cleanup = stack.pop_all()
+
+    def _make_switch(self, switch: str, setup: Setup, taps: Sequence[str]) -> Switch:
+        if switch == "bridge":
+            return Bridge(self.namespace, taps, setup.link_mtu)
+        if setup.leaves:
+            return Tree(self.namespace, setup.leaves, setup.link_mtu, setup.rings, self._logs)
+        ports = {f"p{guest}": tap for guest, tap in enumerate(taps)}
+        return Weir(self.namespace, ports, setup.link_mtu, [ring.entry() for ring in setup.rings], self._logs)
 
     def capture(self, port: int, direction: str) -> Capture:
         """Captures what comes "in" from a guest or goes "out" to it, until stop() or the end of the fabric."""

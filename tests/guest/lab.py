@@ -7,34 +7,17 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
-from fabric import Fabric
+from fabric import Fabric, Setup
 from guest import Guest, GuestError, Identity, Job, Result
 from image import Image
-from switch import FabricError, Ring, Switch, Weir
+from switch import FabricError, Switch, Weir
+from tree import Tree
 
 
 class ScenarioFailed(Exception):
     """What was seen and what was expected."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """Scenarios with equal setups share their guests, which are booted once."""
-
-    guests: int
-    link_mtu: int = 1500
-    rings: tuple[Ring, ...] = ()
-
-    @property
-    def path_mtu(self) -> int:
-        """The RDMA path MTU that soft-RoCE takes on such a link: the largest that fits with all headers."""
-        return max(mtu for mtu in (256, 512, 1024, 2048, 4096) if mtu + 80 <= self.link_mtu)
-
-    def __str__(self) -> str:
-        return f"{self.guests} guests, link MTU {self.link_mtu}"
 
 
 def said_by(source: Callable[[], str]) -> str:
@@ -53,7 +36,7 @@ class Lab:
         self._image, self._logs = image, logs
         logs.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            self.fabric = Fabric(switch, setup.guests, setup.link_mtu, setup.rings, logs)
+            self.fabric = Fabric(switch, setup, logs)
             stack.callback(self.fabric.close)
             self.guests: list[Guest] = []
             stack.callback(lambda: [guest.power_off() for guest in self.guests])
@@ -76,6 +59,12 @@ class Lab:
     def weir(self) -> Weir:
         """The switch, for scenarios that need Weir itself (`needs_weir`)."""
         assert isinstance(self.fabric.switch, Weir)
+        return self.fabric.switch
+
+    @property
+    def tree(self) -> Tree:
+        """The switches of a setup with leaves."""
+        assert isinstance(self.fabric.switch, Tree)
         return self.fabric.switch
 
     def start_on_all(self, command: Callable[[Guest], str]) -> list[Job]:
@@ -103,10 +92,11 @@ class Lab:
     def keep_evidence(self, name: str) -> None:
         """Adds to the file of that name what the switch and the guests' devices say now: why did a scenario fail?"""
         with (self._logs / name).open("a") as evidence:
-            if isinstance(self.switch, Weir):
-                stuck = [f"/weir/ring/stuck,{ring.ring_id}" for ring in self.setup.rings]
+            stuck = [f"/weir/ring/stuck,{ring.ring_id}" for ring in self.setup.rings]
+            for weir in self.switch.weirs:
                 for question in ("/weir/drops", "/weir/conn", *stuck):
-                    evidence.write(f"{question}: {said_by(lambda: json.dumps(self.weir.telemetry(question), indent=1))}\n")
+                    answer = said_by(lambda: json.dumps(weir.telemetry(question), indent=1))
+                    evidence.write(f"{weir.name}: {question}: {answer}\n")
             for guest in self.guests:
                 evidence.write(f"{guest.who.name}: {said_by(lambda: json.dumps(guest.rdma_counters(), indent=1))}\n")
 

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allreduce import WORKER, run_job
+from fabric import Setup
 from guest import GuestError
 from image import REPOSITORY, build_image
-from lab import Lab, ScenarioFailed, Setup
+from lab import Lab, ScenarioFailed
 from switch import WEIR, Ring, remove_leftovers
 
 RING = Ring((0, 1, 2, 3), window=4, max_message_bytes=16384, mtu=1024)

@@ -24,9 +24,10 @@ from datetime import date
 from pathlib import Path
 
 from allreduce import WORKER, finish_job, start_job
+from fabric import Setup
 from guest import BURST_BYTES
 from image import REPOSITORY, build_image
-from lab import Lab, Setup
+from lab import Lab
 from scenarios import expect
 from switch import Ring, remove_leftovers
 

@@ -8,7 +8,8 @@ import time
 
 from allreduce import WORKER, finish_job, run_job, start_job
 from capture import is_rocev2, read_frames
-from lab import Lab, Setup
+from fabric import Setup
+from lab import Lab
 from preload import preloaded
 from scenarios import expect, scenario
 from switch import Ring

@@ -39,9 +39,11 @@ import allreduce  # its scenarios register themselves
 import bad_links  # and these
 import patience
 import rings
+import trees
+from fabric import Setup
 from guest import GuestError
 from image import REPOSITORY, Image, ImageError, build_image
-from lab import Lab, ScenarioFailed, Setup
+from lab import Lab, ScenarioFailed
 from scenarios import SCENARIOS, Scenario, When
 from switch import WEIR, FabricError, remove_leftovers
 
@@ -126,7 +128,7 @@ def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Imag
         say(f"guest: booting {setup} around {switch}")
         started = time.monotonic()
         try:
-            with Lab(setup, switch, image, logs / f"{setup.guests}x{setup.link_mtu}-{labs}") as lab:
+            with Lab(setup, switch, image, logs / f"{setup.name}-{labs}") as lab:
                 say(f"guest: up after {time.monotonic() - started:.1f} s")
                 broken = False
                 while waiting and not broken:
@@ -138,7 +140,7 @@ def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Imag
                         broken = True
                         say(f"guest: this lab is broken, the next scenario gets a new one: {error}")
                 if not broken:
-                    name = f"clean-stop@{setup.guests}x{setup.link_mtu}"
+                    name = f"clean-stop@{setup.name}"
                     clean_stop = Scenario(name, setup, lambda lab: lab.switch.stop())
                     outcomes.append(attempt(lab, clean_stop))
                     progress(outcomes[-1])

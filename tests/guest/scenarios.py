@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from capture import differences, is_rocev2, read_frames
+from fabric import Setup
 from guest import Guest
-from lab import Lab, ScenarioFailed, Setup
+from lab import Lab, ScenarioFailed
 from switch import Ring
 
 # Plain traffic between members of these rings must pass like any other. All but the first ring are for single scenarios

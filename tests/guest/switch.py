@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,13 @@ class Ring:
 
     def address_of(self, guest: int) -> str:
         return Identity(guest).ip if self.ip_version == 4 else Identity(guest).ip6
+
+    def entry(self, *place: str) -> str:
+        """As under `rings:`. `place` has a tree's keys `parent` and `children`; without it all members are this switch's."""
+        members = [f'ip: "{self.address_of(guest)}"' + ("" if place else f", port: p{guest}") for guest in self.guests]
+        keys = [f"id: {self.ring_id}", f"window: {self.window}", f"max_message_bytes: {self.max_message_bytes}",
+                f"mtu: {self.mtu}", f"members: [{', '.join(f'{{ {member} }}' for member in members)}]", *place]
+        return "  - " + "\n    ".join(keys)
 
 
 def remove_leftovers() -> None:
@@ -113,6 +120,11 @@ class Switch(ABC):
     def report(self) -> str:
         """Its output, to find out what went wrong."""
 
+    @property
+    def weirs(self) -> Sequence[Weir]:
+        """Those of which it is made."""
+        return ()
+
 
 class Bridge(Switch):
     """The kernel's bridge: a plain switch."""
@@ -150,18 +162,18 @@ class Bridge(Switch):
 
 
 class Weir(Switch):
-    """build/app/weir, or another one after replace(), with one AF_PACKET port per TAP."""
+    """build/app/weir, or another one after replace(), with AF_PACKET ports."""
 
-    name = "weir"
-
-    def __init__(self, namespace: Namespace, taps: Sequence[str], link_mtu: int, rings: Sequence[Ring],
-                 logs: Path) -> None:
+    def __init__(self, namespace: Namespace, ports: Mapping[str, str], link_mtu: int, rings: Sequence[str], logs: Path,
+                 name: str = "weir") -> None:
+        """`ports` has the interface of each by its name, `rings` what is under `rings:`."""
+        self.name = name
         self._namespace = namespace
         self._file_prefix = f"weir-guest-{os.getpid()}-{next(_numbers)}"
         self._runtime = DPDK_RUNTIME / self._file_prefix
-        self._configuration = logs / "weir.yaml"
-        self._configuration.write_text(weir_configuration(taps, link_mtu, rings, self._file_prefix))
-        self._log = logs / "weir.log"
+        self._configuration = logs / f"{name}.yaml"
+        self._configuration.write_text(weir_configuration(ports, link_mtu, rings, self._file_prefix))
+        self._log = logs / f"{name}.log"
         self._program = WEIR
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -181,7 +193,7 @@ class Weir(Switch):
         while b"weir: ready" not in self._log.read_bytes()[before:]:
             if not self.is_alive or time.monotonic() > deadline:
                 self.kill()
-                raise FabricError(f"weir never said `weir: ready`; it said:\n{self.report()}")
+                raise FabricError(f"{self.name} never said `weir: ready`; it said:\n{self.report()}")
             time.sleep(0.05)
 
     def stop(self) -> str:
@@ -227,6 +239,10 @@ class Weir(Switch):
     def report(self) -> str:
         return self._log.read_text(errors="replace")[-6000:] if self._log.exists() else ""
 
+    @property
+    def weirs(self) -> Sequence[Weir]:
+        return (self,)
+
     def telemetry(self, command: str) -> Any:
         """The telemetry socket's answer to `command` ("/weir/drops", "/ethdev/stats,0"); null: no such command."""
         answer = json.loads(telemetry.ask(self._runtime / "dpdk_telemetry.v2", command))
@@ -236,7 +252,7 @@ class Weir(Switch):
         return said
 
 
-def weir_configuration(taps: Sequence[str], link_mtu: int, rings: Sequence[Ring], file_prefix: str) -> str:
+def weir_configuration(ports: Mapping[str, str], link_mtu: int, rings: Sequence[str], file_prefix: str) -> str:
     # A slot of the AF_PACKET ring has 66 bytes of the kernel and then a frame (18 bytes more than the MTU, with a VLAN
     # tag). The driver assumes that there are no gaps between slots, so slots must fill their blocks, which are pages.
     slot = 2048
@@ -251,21 +267,12 @@ def weir_configuration(taps: Sequence[str], link_mtu: int, rings: Sequence[Ring]
         "eal:",
         f'  options: ["--no-huge", "-m", "512", "--no-pci", "--file-prefix={file_prefix}"]',
         "ports:",
-        *(f'  - {{ name: p{i}, device: "net_af_packet{i},iface={tap},{sizes}", mtu: {port_mtu} }}'
-          for i, tap in enumerate(taps)),
+        *(f'  - {{ name: {name}, device: "net_af_packet{i},iface={interface},{sizes}", mtu: {port_mtu} }}'
+          for i, (name, interface) in enumerate(ports.items())),
         "lcores:",
         "  - { id: 0, roles: [control], idle: sleep }",
         "  - { id: 1, roles: [rx, worker, tx], idle: sleep }",
     ]
     if rings:
-        lines.append("rings:")
-    for ring in rings:
-        lines += [
-            f"  - id: {ring.ring_id}",
-            f"    window: {ring.window}",
-            f"    max_message_bytes: {ring.max_message_bytes}",
-            f"    mtu: {ring.mtu}",
-            "    members:",
-            *(f'      - {{ ip: "{ring.address_of(guest)}", port: p{guest} }}' for guest in ring.guests),
-        ]
+        lines += ["rings:", *rings]
     return "\n".join(lines) + "\n"
