@@ -135,14 +135,20 @@ void AnswerWatch::before_look(const conn::Incarnations& incarnations) {
 }
 
 std::optional<std::uint32_t> AnswerWatch::queue_pair_beside(std::uint16_t ring,
-                                                            std::uint16_t host) {
-  for (auto& [place, record] : records_) {
+                                                            std::uint16_t host) const {
+  for (const auto& [place, record] : records_) {
     if (place.first != ring && record.requester.host == host && record.is_known) {
-      record.is_lied_about = true;
       return record.requester.qp;
     }
   }
   return std::nullopt;
+}
+
+void AnswerWatch::expect_lie(std::uint16_t host, std::uint32_t queue_pair) {
+  for (auto& [place, record] : records_) {
+    const bool is_meant = record.requester.host == host && record.requester.qp == queue_pair;
+    record.is_lied_about = record.is_lied_about || is_meant;
+  }
 }
 
 void AnswerWatch::made(const Packet& packet, Time now, const conn::Incarnations& incarnations) {
@@ -282,11 +288,11 @@ void AnswerWatch::passes(const Packet& packet, const conn::Incarnations& incarna
                               requester.generation == packet.origin.generation &&
                               incarnations.flow_of(sender).own_qp == requester.qp &&
                               requester.patience_ms >= kEndlessPatience;
-  const bool is_checked =
-      record->is_known && !record->is_reused && is_of_this_run && incarnations.may_answer(sender);
-  const bool is_mended_here =
-      requester.is_outgoing || wire::psn_before(answer->psn, record->released);
-  if (is_checked && is_mended_here) {
+  const bool is_checked = record->is_known && !record->is_reused && is_of_this_run;
+  const auto is_mended_here = [&] {
+    return incarnations.may_answer(sender) && wire::psn_before(answer->psn, record->released);
+  };
+  if (is_checked && (requester.is_outgoing || is_mended_here())) {
     throw Violation("I10", fmt::format("a NAK for {:#x} reaches ring {} rank {}, though results "
                                        "up to {:#x} have left",
                                        answer->psn, record->requester.ring, record->requester.rank,

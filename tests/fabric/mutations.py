@@ -364,7 +364,7 @@ MUTATIONS = [
     Mutation("mend-absorb", "a receiver's NAK ends in the switch and nothing else happens", [
         Edit(RECOVER, "    mend(sender, now);\n", "")], FASTER),
     Mutation("mend-ack", "no ACK(q-1) goes on in the NAK's place", [
-        Edit(RECOVER, "  if (wanted != acknowledged && (is_new || !is_from_above)) {\n    say(sender, kAck, now);\n  }\n", "")], FASTER),
+        Edit(RECOVER, "  if (wanted != acknowledged && is_heard && (is_new || !is_from_above)) {\n    say(sender, kAck, now);\n  }\n", "")], FASTER),
     Mutation("mend-old", "a NAK below a passes", [
         Edit(RECOVER, "(is_new || is_old) && flow.is_past(wanted);", "is_new && flow.is_past(wanted);")]),
     Mutation("mend-above", "a NAK for what has not left is absorbed", [

@@ -391,6 +391,30 @@ TEST_F(TreeDrops, TotalsOfSumsThatHaveNotLeft) {
                  DropReason::wrong_session);
 }
 
+// ---- What the switch above asks for. ----
+
+/// The root asks again and again where a rank is late. The rank, whose tries would end, must not
+/// hear of it: also where a second claim of its queue pair makes its own switch silent. What the
+/// switch has in its cache it sends again even then.
+TEST_F(TreeDrops, WhatTheSwitchAboveAsksForBeforeTheRankHearsOfIt) {
+  begin();
+  tree.from_host(1, hello(1, [](auto& ina) { ina.session = 0x777; })); // the same queue pair
+  const auto asked = [&](std::uint32_t packet) {
+    return test::build(job.answer_to(1, 0x60, job.first_psn_of(1) + packet)).bytes;
+  };
+  tree.received(1);
+  for (int i = 0; i < 8; ++i) {
+    expect_dropped(kA, kUp, asked(1), DropReason::nak_mended);
+  }
+  for (std::uint16_t rank = 0; rank < 2; ++rank) {
+    tree.from_host(rank, message(rank, 1, words(rank, 4)).front().bytes);
+  }
+  const std::uint64_t sent = tree.sent(kA, kUp);
+  expect_dropped(kA, kUp, asked(1), DropReason::nak_mended);
+  EXPECT_GT(tree.sent(kA, kUp), sent);
+  EXPECT_TRUE(tree.received(1).empty());
+}
+
 // ---- Hellos. ----
 
 /// A hello that is lost on its way up is said again by the switch, and its ranks are kept alive.

@@ -527,7 +527,8 @@ void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wi
 }
 
 /// A receiver lacks what is in the cache, unless it lacks what has not left (R3). Then its sender
-/// must hear of it, but for the switch above: that one is answered where the packet was lost.
+/// must hear of it. But what the switch above asks never reaches the rank, whose tries would end:
+/// it asks again and again, for what is late too, and is answered where the packet was lost.
 void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
                       frame::Instant now) {
   if (aeth.syndrome != kNak) {
@@ -540,10 +541,11 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
   const bool is_old = wire::psn_before(wanted, acknowledged);
   const bool is_from_above = leg_of(sender) == ring::Leg::outgoing;
   const bool is_mendable = (is_new || is_old) && flow.is_past(wanted);
-  if ((!is_mendable && !is_from_above) || !may_speak(sender, now)) {
+  const bool is_heard = may_speak(sender, now);
+  if (!is_from_above && !(is_mendable && is_heard)) {
     return send_on(frame, sender, now);
   }
-  if (wanted != acknowledged && (is_new || !is_from_above)) {
+  if (wanted != acknowledged && is_heard && (is_new || !is_from_above)) {
     say(sender, kAck, now);
   }
   if (is_mendable && (is_new || is_from_above)) {
