@@ -52,7 +52,10 @@ class AnswerWatch {
   void has_news(std::uint16_t ring, Time now) { news_at_[ring] = now; }
 
   /// The queue pair of a rank of another ring on that host, which the switch has admitted.
-  std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host);
+  std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host) const;
+
+  /// Another ring's rank on that host will claim the queue pair.
+  void expect_lie(std::uint16_t host, std::uint32_t queue_pair);
 
   /// The switch is about to look at its timers, which may keep senders alive.
   void before_look(const conn::Incarnations& incarnations);

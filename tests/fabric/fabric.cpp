@@ -77,7 +77,13 @@ void Fabric::expect_member(const AnswerWatch::Requester& requester) {
 }
 
 std::optional<std::uint32_t> Fabric::queue_pair_beside(std::uint16_t ring, std::uint16_t host) {
-  return node(scenario_.places[host].node).queue_pair_beside(ring, host);
+  const auto queue_pair = node(scenario_.places[host].node).queue_pair_beside(ring, host);
+  for (const auto& each : switches_) {
+    if (queue_pair) {
+      each->expect_lie(host, *queue_pair);
+    }
+  }
+  return queue_pair;
 }
 
 bool Fabric::was_misled(std::uint16_t ring) const {

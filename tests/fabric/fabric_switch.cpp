@@ -536,7 +536,9 @@ void FabricSwitch::check_order(const Packet& packet) {
   const bool is_members = packet.origin.kind == Origin::Kind::member &&
                           (!packet.is_damaged || packet.departure == frame::Departure::consumed);
   if (is_members && packet.packet.opcode.carries_message() && meets(packet.origin)) {
-    answers_.result_leaves(packet);
+    if (packet.departure == frame::Departure::consumed) {
+      answers_.result_leaves(packet);
+    }
     watches_[packet.origin.ring].leaves(packet);
   }
 }

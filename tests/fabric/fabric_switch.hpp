@@ -72,8 +72,13 @@ class FabricSwitch : public network::Star<PacketPool> {
   void expect_member(AnswerWatch::Requester requester);
 
   /// What a rank on that host may say in its hello to lie: another ring's queue pair.
-  std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host) {
+  std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host) const {
     return answers_.queue_pair_beside(ring, host);
+  }
+
+  /// Another ring's rank on that host will claim the queue pair.
+  void expect_lie(std::uint16_t host, std::uint32_t queue_pair) {
+    answers_.expect_lie(host, queue_pair);
   }
 
   /// AnswerWatch::was_misled.

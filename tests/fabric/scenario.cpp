@@ -70,7 +70,8 @@ constexpr Time kLongTimeout = 200 * kMillisecond;
 
 /// Only links between switches lose, or none does.
 void draw_links_for_quest(Scenario& scenario, Dice& dice) {
-  scenario.unit = kMicrosecond; // the switch asks for what is late by a millisecond
+  // A switch asks for what is late by the least T, which looks like a loss.
+  scenario.unit = scenario.quest == Quest::no_loss ? kMicrosecond / 4 : kMicrosecond;
   LinkTraits like;
   like.delay = scenario.unit;
   for (const Place& place : scenario.places) {
