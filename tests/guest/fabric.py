@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +56,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class Setup:
-    """Scenarios with equal setups share their guests, which are booted once."""
+    """Scenarios with equal setups share a lab. Those with as many guests share these, which are booted once."""
 
     guests: int
     link_mtu: int = 1500
@@ -70,8 +69,13 @@ class Setup:
         return max(mtu for mtu in (256, 512, 1024, 2048, 4096) if mtu + 80 <= self.link_mtu)
 
     @property
+    def hosts(self) -> str:
+        """The same for all that can share their guests."""
+        return f"{self.guests}x{self.link_mtu}"
+
+    @property
     def name(self) -> str:
-        return f"{self.guests}x{self.link_mtu}" + (f"-{self.leaves}-leaves" if self.leaves else "")
+        return self.hosts + (f"-{self.leaves}-leaves" if self.leaves else "")
 
     def __str__(self) -> str:
         return f"{self.guests} guests, link MTU {self.link_mtu}" + (f", {self.leaves} leaves" if self.leaves else "")
@@ -81,7 +85,7 @@ class Fabric:
     """A namespace, TAP devices tap0 … and the switch between them. A context manager; make it in the main thread."""
 
     def __init__(self, switch: str, setup: Setup, logs: Path) -> None:
-        self._logs = logs
+        self._kind, self._logs = switch, logs
         with ExitStack() as stack:
             self.namespace = Namespace()
             stack.callback(self.namespace.close)
@@ -92,24 +96,37 @@ class Fabric:
                 self.namespace.run("ip", "tuntap", "add", tap, "mode", "tap")
                 self.namespace.run("ip", "link", "set", tap, "mtu", str(setup.link_mtu), "txqueuelen", "2000", "up")
                 self.namespace.run("tc", "qdisc", "replace", "dev", tap, "root", "pfifo", "limit", "10000")  # in order
-            self.switch = self._make_switch(switch, setup, taps)
-            stack.callback(self.switch.kill)
+            self.switch = self._make_switch(setup)
+            stack.callback(lambda: self.switch.kill())
             self.switch.start()
             self._captures: list[Capture] = []
             self._cleanup = stack.pop_all()
 
-    def _make_switch(self, switch: str, setup: Setup, taps: Sequence[str]) -> Switch:
-        if switch == "bridge":
-            return Bridge(self.namespace, taps, setup.link_mtu)
+    def arrange(self, setup: Setup) -> None:
+        """Another switch between the same guests."""
+        self.switch.kill()
+        self.switch.remove_links()
+        self.switch = self._make_switch(setup)
+        self.switch.start()
+
+    def _make_switch(self, setup: Setup) -> Switch:
+        ports = {f"p{guest}": Identity(guest).tap for guest in range(setup.guests)}
+        logs = self._logs / setup.name
+        logs.mkdir(exist_ok=True)
+        if self._kind == "bridge":
+            return Bridge(self.namespace, list(ports.values()), setup.link_mtu)
         if setup.leaves:
-            return Tree(self.namespace, setup.leaves, setup.link_mtu, setup.rings, self._logs)
-        ports = {f"p{guest}": tap for guest, tap in enumerate(taps)}
-        return Weir(self.namespace, ports, setup.link_mtu, [ring.entry() for ring in setup.rings], self._logs)
+            return Tree(self.namespace, setup.leaves, setup.link_mtu, setup.rings, logs)
+        return Weir(self.namespace, ports, setup.link_mtu, [ring.entry() for ring in setup.rings], logs)
 
     def capture(self, port: int, direction: str) -> Capture:
         """Captures what comes "in" from a guest or goes "out" to it, until stop() or the end of the fabric."""
-        tap = Identity(port).tap
-        capture = Capture(self.namespace, tap, direction, self._logs / f"{tap}-{direction}-{len(self._captures)}.pcap")
+        return self.capture_on(Identity(port).tap, direction)
+
+    def capture_on(self, interface: str, direction: str) -> Capture:
+        """The same of any of the namespace's interfaces."""
+        file = self._logs / f"{interface}-{direction}-{len(self._captures)}.pcap"
+        capture = Capture(self.namespace, interface, direction, file)
         self._captures.append(capture)
         return capture
 

@@ -57,9 +57,8 @@ class Lab:
 
     @property
     def weir(self) -> Weir:
-        """The switch, for scenarios that need Weir itself (`needs_weir`)."""
-        assert isinstance(self.fabric.switch, Weir)
-        return self.fabric.switch
+        """The switch, for scenarios that need Weir itself (`needs_weir`); of a tree the spine."""
+        return self.switch.weirs[0]
 
     @property
     def tree(self) -> Tree:
@@ -89,6 +88,11 @@ class Lab:
 
     # -- for the runner
 
+    def arrange(self, setup: Setup) -> None:
+        """Another setup with the same guests, when the switch has ended."""
+        self.setup = setup
+        self.fabric.arrange(setup)
+
     def keep_evidence(self, name: str) -> None:
         """Adds to the file of that name what the switch and the guests' devices say now: why did a scenario fail?"""
         with (self._logs / name).open("a") as evidence:
@@ -104,6 +108,7 @@ class Lab:
         """Call it after a scenario. GuestError when the lab cannot be used for another."""
         for guest in self.guests:
             guest.reset()
+        self.switch.reset()
         if not self.switch.is_alive:
             raise GuestError(f"the switch is not running any more:\n{self.switch.report()}")
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the scenarios: real soft-RoCE hosts, as virtual machines, around one Weir.
 
-    tests/guest/run.py                       all but those that take minutes
+    tests/guest/run.py                       all but those that take minutes alone
     tests/guest/run.py --list                what there is
     tests/guest/run.py --scenario 'rping*'   those whose name matches, however long they take (may be repeated)
     tests/guest/run.py --fabric bridge       the kernel's bridge instead of Weir, to see whether Weir or the test is wrong
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import fnmatch
 import os
@@ -28,6 +29,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Sequence
@@ -75,7 +77,7 @@ def why_no_emulator() -> str | None:
 
 def choose(patterns: Sequence[str]) -> list[Scenario]:
     if not patterns:
-        return [known for known in SCENARIOS if known.when is When.ALWAYS]
+        return [known for known in SCENARIOS if known.when is not When.BY_NAME]
     for pattern in patterns:
         if not any(fnmatch.fnmatch(known.name, pattern) for known in SCENARIOS):
             names = " ".join(known.name for known in SCENARIOS)
@@ -118,38 +120,97 @@ def progress(outcome: Outcome) -> None:
     say(f"  {outcome.verdict:7} {outcome.name:32} {outcome.seconds:6.1f} s  {first}")
 
 
-def run_setup(setup: Setup, chosen: Sequence[Scenario], switch: str, image: Image, logs: Path) -> list[Outcome]:
-    """All scenarios of one setup in one lab; a new lab when a scenario has broken it."""
-    outcomes: list[Outcome] = []
-    waiting = list(chosen)
-    labs = 0
-    while waiting:
-        labs += 1
-        say(f"guest: booting {setup} around {switch}")
-        started = time.monotonic()
+class Run:
+    """Scenarios with the same guests, in one lab; in a new one when a scenario has broken it."""
+
+    def __init__(self, chosen: Sequence[Scenario], switch: str, image: Image, logs: Path) -> None:
+        # Those that take minutes come first, and so do the others of their setup.
+        setups = list(dict.fromkeys(known.setup for known in sorted(chosen, key=is_short)))
+        self._waiting = sorted(chosen, key=lambda known: (setups.index(known.setup), is_short(known)))
+        self._switch, self._image, self._logs = switch, image, logs
+        self._labs = 0
+        self._lab: Lab | None = None
+        self._beside: threading.Thread | None = None
+        self.outcomes: list[Outcome] = []
+
+    def begin_beside(self) -> None:
+        """Begins its first scenario, if other guests' scenarios should go on beside it."""
+        if not is_short(self._waiting[0]) and self._fit():
+            self._beside = threading.Thread(target=self._attempt, args=(self._waiting.pop(0),), daemon=True)
+            self._beside.start()
+
+    def has_begun(self) -> bool:
+        return self._beside is not None
+
+    def run(self) -> None:
+        if self._beside is not None:
+            self._beside.join()
+            self._reset()
+        while self._waiting and self._fit():
+            self._attempt(self._waiting.pop(0))
+            self._reset()
+        if self._lab is not None:
+            self._stop_switch()
+        self.close()
+
+    def close(self) -> None:
+        if self._lab is not None:
+            self._lab.close()
+            self._lab = None
+
+    def _fit(self) -> bool:
+        """Makes the lab fit the next scenario. False when that fails; then all that wait have failed."""
         try:
-            with Lab(setup, switch, image, logs / f"{setup.name}-{labs}") as lab:
-                say(f"guest: up after {time.monotonic() - started:.1f} s")
-                broken = False
-                while waiting and not broken:
-                    outcomes.append(attempt(lab, waiting.pop(0)))
-                    progress(outcomes[-1])
-                    try:
-                        lab.reset()
-                    except GuestError as error:
-                        broken = True
-                        say(f"guest: this lab is broken, the next scenario gets a new one: {error}")
-                if not broken:
-                    name = f"clean-stop@{setup.name}"
-                    clean_stop = Scenario(name, setup, lambda lab: lab.switch.stop())
-                    outcomes.append(attempt(lab, clean_stop))
-                    progress(outcomes[-1])
-        except FAILURES as failure:  # the lab could not be made, and a second one would fail too
-            say(f"guest: no lab: {failure}")
-            reason = f"no lab: {str(failure).splitlines()[0]}"
-            outcomes += [Outcome(left.name, "failed", 0.0, reason) for left in waiting]
-            waiting.clear()
-    return outcomes
+            if self._lab is None:
+                self._boot(self._waiting[0].setup)
+            elif self._lab.setup != self._waiting[0].setup:
+                self._rearrange(self._waiting[0].setup)
+            return True
+        except FAILURES as failure:
+            self._fail_all(failure)
+            return False
+
+    def _boot(self, setup: Setup) -> None:
+        self._labs += 1
+        say(f"guest: booting {setup} around {self._switch}")
+        started = time.monotonic()
+        self._lab = Lab(setup, self._switch, self._image, self._logs / f"{setup.hosts}-{self._labs}")
+        say(f"guest: up after {time.monotonic() - started:.1f} s")
+
+    def _rearrange(self, setup: Setup) -> None:
+        assert self._lab is not None
+        self._stop_switch()
+        self._lab.arrange(setup)
+        say(f"guest: the same guests, now {setup}")
+
+    def _fail_all(self, failure: Exception) -> None:
+        say(f"guest: no lab: {failure}")
+        reason = f"no lab: {str(failure).splitlines()[0]}"
+        self.outcomes += [Outcome(left.name, "failed", 0.0, reason) for left in self._waiting]
+        self._waiting.clear()
+        self.close()
+
+    def _attempt(self, chosen: Scenario) -> None:
+        assert self._lab is not None
+        self.outcomes.append(attempt(self._lab, chosen))
+        progress(self.outcomes[-1])
+
+    def _reset(self) -> None:
+        assert self._lab is not None
+        try:
+            self._lab.reset()
+        except GuestError as error:
+            say(f"guest: this lab is broken, the next scenario gets a new one: {error}")
+            self.close()
+
+    def _stop_switch(self) -> None:
+        assert self._lab is not None
+        setup = self._lab.setup
+        self._attempt(Scenario(f"clean-stop@{setup.name}", setup, lambda lab: lab.switch.stop()))
+
+
+def is_short(known: Scenario) -> bool:
+    return known.when is not When.BESIDE
 
 
 def run_all(chosen: Sequence[Scenario], switch: str, logs: Path, rounds: int) -> list[Outcome]:
@@ -164,9 +225,17 @@ def run_all(chosen: Sequence[Scenario], switch: str, logs: Path, rounds: int) ->
     chosen = [known for known in chosen if all(known.name != outcome.name for outcome in outcomes)]
     image = build_image(sorted({REPOSITORY / program for known in chosen for program in known.programs}))
     say(f"guest: {image.kernel.name}, {image.initramfs.name}, {image.initramfs.stat().st_size / 1e6:.1f} MB")
-    for setup in dict.fromkeys(known.setup for known in chosen):
-        once = [known for known in chosen if known.setup == setup]
-        outcomes += run_setup(setup, once * rounds, switch, image, logs)
+    by_hosts: dict[str, list[Scenario]] = {}
+    for known in chosen * rounds:
+        by_hosts.setdefault(known.setup.hosts, []).append(known)
+    runs = [Run(same, switch, image, logs) for same in by_hosts.values()]
+    with contextlib.ExitStack() as stack:
+        for run in runs:
+            stack.callback(run.close)
+            run.begin_beside()
+        for run in sorted(runs, key=Run.has_begun):
+            run.run()
+            outcomes += run.outcomes
     return outcomes
 
 

@@ -51,6 +51,7 @@ class When(Enum):
     """When a scenario runs. The value is what --list adds to its line."""
 
     ALWAYS = ""
+    BESIDE = "; takes minutes, beside other guests' scenarios"
     BY_NAME = "; only by its name: it takes minutes"
 
 

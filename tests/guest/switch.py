@@ -125,6 +125,12 @@ class Switch(ABC):
         """Those of which it is made."""
         return ()
 
+    def reset(self) -> None:
+        """Restores its links, as after start()."""
+
+    def remove_links(self) -> None:
+        """Those that it has made, when it is not running."""
+
 
 class Bridge(Switch):
     """The kernel's bridge: a plain switch."""
@@ -174,6 +180,7 @@ class Weir(Switch):
         self._configuration = logs / f"{name}.yaml"
         self._configuration.write_text(weir_configuration(ports, link_mtu, rings, self._file_prefix))
         self._log = logs / f"{name}.log"
+        self._before = 0  # bytes of the log, from earlier runs
         self._program = WEIR
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -184,13 +191,20 @@ class Weir(Switch):
         self.start()
 
     def start(self) -> None:
-        before = self._log.stat().st_size if self._log.exists() else 0
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """The first half of start()."""
+        self._before = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._namespace.prefix, str(self._program), "--config", str(self._configuration), "--no-interactive"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def wait_ready(self) -> None:
         deadline = time.monotonic() + WEIR_START_S
-        while b"weir: ready" not in self._log.read_bytes()[before:]:
+        while b"weir: ready" not in self._log.read_bytes()[self._before:]:
             if not self.is_alive or time.monotonic() > deadline:
                 self.kill()
                 raise FabricError(f"{self.name} never said `weir: ready`; it said:\n{self.report()}")

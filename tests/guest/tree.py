@@ -26,8 +26,14 @@ class Tree(Switch):
         self._namespace, self._link_mtu, self._rings, self._logs = namespace, link_mtu, rings, logs
         self._width = len(rings[0].guests) // leaves
         self.links = LossyLinks(namespace.run)
+        self._ports: list[str] = []
         self.spine = self._make_spine(leaves)
         self.leaves = [self._make_leaf(leaf) for leaf in range(leaves)]
+
+    @property
+    def between_switches(self) -> Sequence[str]:
+        """Interfaces by which what a switch sends to another one enters their link."""
+        return [f"{end}{leaf}" for leaf in range(len(self.leaves)) for end in "ud"]
 
     def lists(self) -> str:
         """Who adds up whom, as weir-worker takes it."""
@@ -59,6 +65,7 @@ class Tree(Switch):
         self._namespace.run("ip", "link", "add", interface, "mtu", mtu, "type", "veth", "peer", "name", other_end, "mtu", mtu)
         for end in (interface, other_end):
             self._namespace.run("ip", "link", "set", end, "up")
+        self._ports.append(interface)
         return interface
 
     @property
@@ -67,7 +74,9 @@ class Tree(Switch):
 
     def start(self) -> None:
         for weir in self.weirs:
-            weir.start()
+            weir.launch()
+        for weir in self.weirs:
+            weir.wait_ready()
 
     def stop(self) -> str:
         return "; ".join(f"{weir.name}: {weir.stop()}" for weir in self.weirs)
@@ -79,6 +88,14 @@ class Tree(Switch):
     @property
     def is_alive(self) -> bool:
         return all(weir.is_alive for weir in self.weirs)
+
+    def reset(self) -> None:
+        self.links.lose(0.0)
+
+    def remove_links(self) -> None:
+        self.links.remove()
+        for interface in self._ports:
+            self._namespace.run("ip", "link", "del", interface)
 
     def report(self) -> str:
         return "\n".join(f"-- {weir.name}\n{weir.report()}" for weir in self.weirs)

@@ -38,6 +38,10 @@ class LossyLinks:
         return {entry["rule"]["chain"]: part["counter"]["packets"] for entry in listed
                 for part in entry.get("rule", {}).get("expr", []) if "counter" in part}
 
+    def remove(self) -> None:
+        """The interfaces stay."""
+        self._nft(f"delete table netdev {TABLE}")
+
     def _rules(self, comes_in: str, goes_out: str) -> tuple[str, str]:
         lost = round(self._loss * PARTS)
         return (f"add rule netdev {TABLE} {comes_in} numgen random mod {PARTS} < {lost} counter drop",
