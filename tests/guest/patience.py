@@ -18,6 +18,7 @@ from guest import Job
 from lab import Lab
 from preload import preloaded
 from scenarios import C_RING, PLAIN, RING, When, expect, scenario
+from switch import Ring
 
 LATE = 1  # the rank that the others wait for
 ALL_OTHERS = tuple(rank for rank in range(len(RING.guests)) if rank != LATE)
@@ -34,15 +35,16 @@ SETTLING_S = 2.0  # for what is under way when a host stops
 
 @dataclass(frozen=True)
 class Wait:
-    """Ranks that wait for rank LATE, and for how long."""
+    """Ranks that wait for rank LATE of a ring, and for how long."""
 
     ranks: tuple[int, ...]
     seconds: float
     ack_timeout_ms: int
+    ring: Ring = RING
 
     def pass_quietly(self, lab: Lab) -> str:
         """Expects by their own devices' counters that they send nothing, and are kept alive."""
-        guests = [lab.guests[RING.guests[rank]] for rank in self.ranks]
+        guests = [lab.guests[self.ring.guests[rank]] for rank in self.ranks]
         before = [guest.rdma_counters() for guest in guests]
         time.sleep(self.seconds)
         kept = []
@@ -61,7 +63,7 @@ def with_late_rank(lab: Lab, begin: Callable[[], list[Job]], resume: Callable[[]
     jobs = begin()
     time.sleep(SETTLING_S)
     said = wait.pass_quietly(lab)
-    captures = [lab.fabric.capture(guest, "in") for guest in RING.guests]
+    captures = [lab.fabric.capture(guest, "in") for guest in wait.ring.guests]
     resume()
     finish_job(jobs)
     time.sleep(1.0)  # time for tcpdump to read the rest
@@ -80,11 +82,11 @@ def went_on(came: list[list[Captured]]) -> str:
     return f"on after {' and '.join(f'{milliseconds:.1f}' for milliseconds in after)} ms"
 
 
-def begin_big_job(lab: Lab, ack_timeout_ms: int) -> list[Job]:
+def begin_big_job(lab: Lab, options: str, ring: Ring = RING) -> list[Job]:
     """Returns when Weir reduces what will take many seconds more."""
-    done = ring_counters(lab, RING)["slots_completed"]
-    jobs = start_job(lab, f"--size 8MiB --ack-timeout-ms {ack_timeout_ms} {PATIENT}", RING)
-    wait_for_weir(lambda: ring_counters(lab, RING)["slots_completed"] > done + 500, jobs)
+    done = ring_counters(lab, ring)["slots_completed"]
+    jobs = start_job(lab, f"--size 8MiB {options}", ring)
+    wait_for_weir(lambda: ring_counters(lab, ring)["slots_completed"] > done + 500, jobs)
     return jobs
 
 
@@ -103,26 +105,25 @@ def held(lab: Lab) -> int:
 # -- a stopped process: its host's queue pairs go on acknowledging
 
 
-def with_stopped_worker(lab: Lab, seconds: float) -> str:
-    late = lab.guests[RING.guests[LATE]]
+def with_stopped_worker(lab: Lab, wait: Wait, options: str = "") -> str:
+    late = lab.guests[wait.ring.guests[LATE]]
 
     def begin() -> list[Job]:
-        jobs = begin_big_job(lab, ACK_TIMEOUT_MS)
+        jobs = begin_big_job(lab, f"--ack-timeout-ms {wait.ack_timeout_ms} {PATIENT} {options}", wait.ring)
         late.control("busybox killall -STOP weir-worker")
         return jobs
 
-    return with_late_rank(lab, begin, lambda: late.control("busybox killall -CONT weir-worker"),
-                          Wait(ALL_OTHERS, seconds, ACK_TIMEOUT_MS))
+    return with_late_rank(lab, begin, lambda: late.control("busybox killall -CONT weir-worker"), wait)
 
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,))
 def stopped_worker(lab: Lab) -> str:
-    return with_stopped_worker(lab, SHORT_S)
+    return with_stopped_worker(lab, Wait(ALL_OTHERS, SHORT_S, ACK_TIMEOUT_MS))
 
 
 @scenario(PLAIN, needs_weir=True, programs=(WORKER,), when=When.BY_NAME)
 def stopped_worker_for_minutes(lab: Lab) -> str:
-    return with_stopped_worker(lab, LONG_S)
+    return with_stopped_worker(lab, Wait(ALL_OTHERS, LONG_S, ACK_TIMEOUT_MS))
 
 
 # -- a stopped host: it acknowledges nothing either, so its predecessor must be patient by itself
@@ -134,7 +135,7 @@ def with_stopped_host(lab: Lab, seconds: float, ack_timeout_ms: int) -> str:
     late = lab.guests[RING.guests[LATE]]
 
     def begin() -> list[Job]:
-        jobs = begin_big_job(lab, ack_timeout_ms)
+        jobs = begin_big_job(lab, f"--ack-timeout-ms {ack_timeout_ms} {PATIENT}")
         late.stop()
         return jobs
 
