@@ -401,5 +401,15 @@ TEST(KeepAlive, AWaitingHelloIsKeptAliveToo) {
   EXPECT_EQ(ring.counters(0).hellos_kept_alive, 3u);
 }
 
+TEST(KeepAlive, AWaitingHelloIsKeptAliveAQuarterAfterItCame) {
+  Ring ring(patient(ring::KeepAlive::ack));
+  ring.acknowledge_all(1);
+  ring.job.restart(2);
+  ring.wait(kMs - 1); // late in a millisecond
+  ring.send(0, ring.job.hello(0));
+  EXPECT_TRUE(ring.wait(kQuarter - 1).empty());
+  EXPECT_EQ(ring.wait(1), Frames(1, ring.from_hello(0, kAck, ring.psn(0, 0) - 1)));
+}
+
 } // namespace
 } // namespace weir::stage::recovery_test

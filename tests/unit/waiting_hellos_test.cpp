@@ -101,6 +101,19 @@ TEST(WaitingHellos, APlaceThatWasGivenBackIsTakenFirst) {
   EXPECT_EQ(waiting.put(0, {1, 6}), &waiting.frames[0]);
 }
 
+TEST(WaitingHellos, AChildsNewestIsTheOneThatCameLast) {
+  Waiting waiting;
+  for (std::uint32_t nonce = 1; nonce <= 5; ++nonce) {
+    waiting.put(0, {1, nonce});
+    EXPECT_EQ(waiting.hellos.newest_of(0).frame, &waiting.frames[nonce - 1]);
+  }
+  waiting.put(1, {1, 1});
+  EXPECT_EQ(waiting.hellos.newest_of(0).frame, &waiting.frames[4])
+      << "another child's is no matter";
+  waiting.hellos.take(*waiting.hellos.find(0, {1, 5}));
+  EXPECT_EQ(waiting.hellos.newest_of(0).frame, &waiting.frames[3]);
+}
+
 TEST(WaitingHellos, AreCompleteWhenEveryRankHasOneOfTheSameIncarnation) {
   Waiting waiting;
   waiting.put(0, {1, 7});

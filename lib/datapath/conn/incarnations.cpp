@@ -179,9 +179,7 @@ Verdict Incarnations::wait(RingConnections& state, const Opening& opening, std::
   state.hellos.put(place, {.frame = &opening.frame,
                            .connection = connection,
                            .incarnation = incarnation,
-                           .claim = claim,
-                           .arrived_ns = now * frame::kNsPerMs,
-                           .kept_alive_ns = now * frame::kNsPerMs});
+                           .claim = claim});
   const bool is_complete = state.hellos.is_complete(incarnation);
   const bool is_root = current_->rings()[opening.sender.ring].is_root();
   if (is_complete && is_root) {

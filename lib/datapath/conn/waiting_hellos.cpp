@@ -50,6 +50,13 @@ void WaitingHellos::put(WaitingHello& place, const WaitingHello& hello) {
   ++size_;
 }
 
+WaitingHello& WaitingHellos::newest_of(std::uint16_t child) {
+  assert(waiting_of(child) != 0);
+  return *std::ranges::max_element(places_[child], {}, [](const WaitingHello& hello) {
+    return std::tuple(hello.frame != nullptr, hello.order);
+  });
+}
+
 bool WaitingHellos::is_complete(const Incarnation& incarnation) const {
   for (std::uint16_t child = 0; child < places_.size(); ++child) {
     if (find(child, incarnation) == nullptr) {

@@ -19,7 +19,7 @@ struct WaitingHello {
   Connection* connection = nullptr;
   Incarnation incarnation;
   std::uint64_t claim = 0;         // QueuePairClaims' name of its queue pair; 0: not told
-  std::uint64_t arrived_ns = 0;    //
+  std::uint64_t arrived_ns = 0;    // stage::Timers writes it, and the next one
   std::uint64_t kept_alive_ns = 0; // when its sender was last told to wait
   std::uint64_t climbed_ns = 0;    // of a last child: when its set last went up; 0: never
   std::uint64_t order = 0;         // order of arrival
@@ -51,6 +51,9 @@ class WaitingHellos {
 
   /// `place` comes from place_for() and is free.
   void put(WaitingHello& place, const WaitingHello& hello);
+
+  /// The child's hello that came last. One must wait.
+  WaitingHello& newest_of(std::uint16_t child);
 
   /// The hello has come again.
   void hear(WaitingHello& hello) { hello.heard = arrivals_++; }

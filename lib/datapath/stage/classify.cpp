@@ -65,14 +65,14 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     return aggregate_.accept_total(frame, verdict, now);
   case Verdict::Step::climb:
     forward_.note(frame, now, [&] { return hello_record(frame::TraceEvent::climbs, verdict); });
-    timers_.expect_hello(verdict.ring, now);
+    timers_.expect_hello({verdict.ring, verdict.child}, now);
     passes<StageId::classify, StageId::climb>();
     return climb_.send(verdict.ring, now);
   case Verdict::Step::descend:
     forward_.note(frame, now, [&] { return hello_record(frame::TraceEvent::begins, verdict); });
     return begin_below({verdict.ring, verdict.child}, frame, now);
   case Verdict::Step::wait:
-    timers_.expect_hello(verdict.ring, now);
+    timers_.expect_hello({verdict.ring, verdict.child}, now);
     return forward_.note(frame, now,
                          [&] { return hello_record(frame::TraceEvent::waits, verdict); });
   case Verdict::Step::begin:

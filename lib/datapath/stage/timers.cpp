@@ -32,8 +32,10 @@ void Timers::poll(frame::Instant now) {
   recover_.resend_some(now);
 }
 
-void Timers::expect_hello(std::uint16_t ring, frame::Instant now) {
-  schedule_.expect(ring, now.ns + recovery::keep_alive_interval(1));
+void Timers::expect_hello(const RingChild& sender, frame::Instant now) {
+  conn::WaitingHello& hello = incarnations_.waiting_hellos_of(sender.ring).newest_of(sender.child);
+  hello.arrived_ns = hello.kept_alive_ns = now.ns;
+  schedule_.expect(sender.ring, now.ns + recovery::keep_alive_interval(1));
 }
 
 /// Returns when the ring is due again.

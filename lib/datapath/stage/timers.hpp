@@ -17,8 +17,8 @@ class Timers {
   /// Acts on the rings whose time has come.
   void poll(frame::Instant now);
 
-  /// A hello waits: its sender is to be kept alive.
-  void expect_hello(std::uint16_t ring, frame::Instant now);
+  /// A hello of the sender has begun to wait: the sender is to be kept alive.
+  void expect_hello(const ring::RingChild& sender, frame::Instant now);
 
  private:
   std::uint64_t poll_ring(std::uint16_t ring, frame::Instant now);
