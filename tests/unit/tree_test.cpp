@@ -287,6 +287,28 @@ TEST_F(Tree, MendsALossBetweenTheSwitches) {
   }
 }
 
+/// Only the root's second packet comes: no other frame tells switch A that it is to ask again. It
+/// does so after T, and after twice that.
+TEST_F(Tree, AsksTheSwitchAboveAgainWhereNothingMoreComes) {
+  let_hosts_answer();
+  begin();
+  taken.clear();
+  std::vector<std::uint64_t> asked;
+  std::size_t seen = 0;
+  tree.loses = [&](const OnLink& frame) {
+    const bool is_message = frame.bytes[kBth] < 0x10;
+    if (frame.from == kA && frame.port == kUp && !is_message && frame.bytes[kBth + 12] == 0x60) {
+      asked.push_back(tree.now.ns);
+    }
+    const bool is_total = frame.from == kRoot && frame.port == 0 && is_message;
+    seen += is_total ? 1 : 0;
+    return is_total && seen != 2 && asked.size() < 3;
+  };
+  all_reduce_with_losses(1, 200);
+  ASSERT_EQ(asked.size(), 3u);
+  EXPECT_EQ(asked[2] - asked[1], 2 * (asked[1] - asked[0]));
+}
+
 // ---- What is dropped by name, and changes nothing. ----
 
 class TreeDrops : public Tree {

@@ -235,6 +235,7 @@ void Recover::ask(const RingChild& sender, frame::Instant now) {
   const bool is_rank = ring_of(sender).is_rank(sender.child);
   if (is_rank ? ask_rank(sender, now) : ask_switch(sender, now)) {
     flow.asked(now.ns);
+    schedule_.expect(sender.ring, may_ask_at(sender));
   }
 }
 
