@@ -411,14 +411,15 @@ class Replay {
     }
   }
 
-  /// Lets the switch's timers run out at their own times. What is due at `now` leaves before the
-  /// frame that comes then.
+  /// Lets the switch's timers run out at their own times, or with the frame that has set them to an
+  /// earlier one. What is due at `now` leaves before the frame that comes then.
   void look_until(frame::Instant now) {
     while (switch_.next_timer() <= now.ns) {
-      const auto due = frame::Instant{switch_.next_timer()};
-      sink_.set_time(due);
-      switch_.poll_timers(due);
+      reached_.ns = std::max(reached_.ns, switch_.next_timer());
+      sink_.set_time(reached_);
+      switch_.poll_timers(reached_);
     }
+    reached_ = now;
   }
 
   static stage::InlineSwitch::Settings settings(const Options& options,
@@ -455,6 +456,7 @@ class Replay {
   CaptureWriter writer_;
   CaptureSink sink_;
   CaptureClock clock_;
+  frame::Instant reached_; // time does not go back
   stage::InlineSwitch switch_;
 };
 

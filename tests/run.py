@@ -109,7 +109,8 @@ STAGES = [
     computing("style", "clang-format and SPDX lines, every file", ["tests/style.py"], quick=True),
     meson_tests("unit", "unit tests, gcc", "build", "--suite", "unit", quick=True),
     computing("replay", "captures through weir-replay, every byte", ["tests/replay/run.py"], quick=True),
-    computing("random-jobs", "random jobs through weir-replay and its model", ["tests/replay/random_jobs.py"]),
+    computing("random-jobs", "random jobs and trees through weir-replay and its model",
+              ["bash", "-ec", "tests/replay/random_jobs.py; tests/replay/random_trees.py"]),
     computing("expectation", "the replay model's own checks",
               ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures; "
                               "tests/replay/tree_check.py"]),

@@ -202,9 +202,9 @@ class Rules:
                 self.answer(line)
 
     def is_answered_already(self, line: Line, flow: Flow) -> bool:
-        """The pass is what the switch has asked for itself, and results are under way, if they go down."""
+        """The pass is what the switch has asked for itself, and results are under way; or sums, if it has asked once."""
         if line.kind is Kind.OUTGOING:
-            return flow.answers_us
+            return flow.answers_us and flow.asks <= 1
         return flow.answers_us and self.now - flow.progress_ns < flow.round_trip.timer()
 
     # -- R3
@@ -233,9 +233,10 @@ class Rules:
         is_new = self.take(nak, NAK << 5, flow, nak.psn)
         is_old, is_cached = follows(before, nak.psn), follows(flow.s, nak.psn)
         goes_up = line.kind is Kind.OUTGOING
-        if not (goes_up or is_cached and (is_new or is_old)) or not self.may_speak(line.number):
+        is_heard = self.may_speak(line.number)
+        if not goes_up and not (is_heard and is_cached and (is_new or is_old)):
             return False
-        if nak.psn != before and (is_new or is_old and not goes_up):
+        if nak.psn != before and is_heard and (is_new or is_old and not goes_up):
             self.say_ack(line)
         if is_cached and (is_new or is_old and goes_up) and self.now >= flow.held_until_ns:
             if self.switch.tree.is_switch(line.receiver):
@@ -286,9 +287,9 @@ class Rules:
 
     def dues_by_place(self) -> Iterator[Due | None]:
         """In the order in which things happen at one time."""
+        yield self.climb_due()
         for waiting in self.switch.waiting:
             yield from map(self.hello_due, waiting)
-        yield self.climb_due()
         for line in self.switch.tree.lines:
             yield self.within_patience(self.late_due(line))
             yield self.within_patience(self.answer_due(line))
@@ -331,10 +332,10 @@ class Rules:
         if not self.may_answer(line.number):
             return None
         flow = self.flow(line.number)
-        longest = self.longest if self.longest is not None else self.longest_timer()
         if line.kind is Kind.ENTERING:
-            ns = max(flow.heard_ns + longest, flow.hushed_until_ns, self.may_ask_at(line))
+            ns = max(flow.heard_ns + flow.timer, flow.hushed_until_ns, self.may_ask_at(line))
             return Due(ns, lambda: self.ask(line)) if flow.lacks_packets else None
+        longest = self.longest if self.longest is not None else self.longest_timer()
         stalled = self.switch.stalled()
         if stalled is None or line.number in stalled[0].packets:
             return None
