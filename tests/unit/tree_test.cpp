@@ -437,6 +437,33 @@ TEST_F(TreeDrops, WhatTheSwitchAboveAsksForBeforeTheRankHearsOfIt) {
   EXPECT_TRUE(tree.received(1).empty());
 }
 
+/// The acknowledgement of a rank's message is lost between the switches, and the rank waits for it
+/// before it sends on. It does not obey its switch, which may know less than the rank has heard,
+/// and whose asks start its timer anew each time. The sum goes up again, so the acknowledgement
+/// comes again.
+TEST_F(Tree, RaisesASumAgainForARankThatIsLate) {
+  let_hosts_answer();
+  begin();
+  taken.clear();
+  tree.loses = [&](const OnLink& frame) {
+    return frame.from == kRoot && frame.port == 0 && frame.bytes[kBth] == 0x11;
+  };
+  all_reduce_with_losses(1, 1);
+  tree.loses = [](const OnLink&) { return false; };
+  const auto acknowledgements = [&] {
+    return std::ranges::count_if(tree.received(1), [&](const Bytes& frame) {
+      const std::uint32_t psn = test::get32(frame, kBth + 8) & 0xffffff;
+      return frame[kBth] == 0x11 && frame[kBth + 12] == 0x1f && psn == job.first_psn_of(1) + 1;
+    });
+  };
+  EXPECT_EQ(acknowledgements(), 0);
+  tree.from_host(0, message(0, 2, words(0, 1)).front().bytes);
+  tree.wait(10'000'000);
+  EXPECT_EQ(acknowledgements(), 0);
+  tree.wait(20'000'000);
+  EXPECT_EQ(acknowledgements(), 1) << tree.drops();
+}
+
 // ---- Hellos. ----
 
 /// A hello that is lost on its way up is said again by the switch, and its ranks are kept alive.

@@ -253,8 +253,18 @@ bool Recover::ask_rank(const RingChild& sender, frame::Instant now) {
   if (is_said) {
     ++flow.counters.rnr_naks;
     flow.hushed_until = now.ns + recovery::kRnrWait;
+    raise_again(sender, now);
   }
   return is_said;
+}
+
+/// A rank that is late may wait for the acknowledgement of what has gone up. It was lost, or came
+/// before this switch had begun, and nobody but the switch above repeats it: for sums that come
+/// again.
+void Recover::raise_again(const RingChild& sender, frame::Instant now) {
+  if (leg_of(sender) == ring::Leg::outgoing && incarnations_.flow_of(sender).is_outstanding()) {
+    answer(sender, now);
+  }
 }
 
 /// It has what it sends in its cache, and obeys each NAK. False when there is no room.

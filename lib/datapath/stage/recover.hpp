@@ -116,6 +116,7 @@ class Recover {
   static std::uint64_t may_ask_switch_at(const Flow& flow);
   bool ask_rank(const ring::RingChild& sender, frame::Instant now);
   bool ask_switch(const ring::RingChild& sender, frame::Instant now);
+  void raise_again(const ring::RingChild& sender, frame::Instant now);
 
   const ring::Ring& ring_of(const ring::RingChild& sender) const {
     return current_->rings()[sender.ring];
