@@ -4,6 +4,7 @@
 #include "violation.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace weir::fabric {
 
@@ -91,6 +92,12 @@ bool Fabric::was_misled(std::uint16_t ring) const {
                              [ring](const auto& each) { return each->was_misled(ring); });
 }
 
+bool Fabric::was_cut_short(std::uint16_t ring) const {
+  return scenario_.rings[ring].tree.has_several_switches() &&
+         std::ranges::any_of(switches_,
+                             [ring](const auto& each) { return each->has_displaced(ring); });
+}
+
 void Fabric::check_uplinks(std::uint16_t ring, std::uint64_t packets) const {
   for (std::uint16_t node = 0; node < nodes(); ++node) {
     const RingTree::Part& part = scenario_.rings[ring].tree.parts[node];
@@ -108,6 +115,15 @@ void Fabric::check_uplinks(std::uint16_t ring, std::uint64_t packets) const {
       }
     }
   }
+}
+
+bool Fabric::may_make_ranks_repeat(std::uint16_t ring) const {
+  const auto is_of_all = [&](const auto& entry) {
+    const auto& [of_ring, parent, packet] = entry.first;
+    const auto lost = static_cast<std::size_t>(std::popcount(entry.second));
+    return of_ring == ring && lost == scenario_.rings[ring].tree.parts[parent].children.size();
+  };
+  return notes_.lost_hellos.contains(ring) || std::ranges::any_of(notes_.lost_sums, is_of_all);
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {

@@ -53,12 +53,22 @@ class Fabric {
   /// AnswerWatch::was_misled.
   bool was_misled(std::uint16_t ring) const;
 
+  /// Whether a run that had begun on some switches of a tree cannot begin on the others. A
+  /// stranger on a link between switches has displaced a hello there that its rank says no more,
+  /// because the next switch has acknowledged it.
+  bool was_cut_short(std::uint16_t ring) const;
+
   /// Packets of the ring's members that links have lost, acknowledgements not counted.
   std::uint64_t lost_of(std::uint16_t ring) const { return notes_.lost[ring]; }
 
   /// Throws Violation I10 if a link between switches has not carried so many sums of the ring in
   /// each direction.
   void check_uplinks(std::uint16_t ring, std::uint64_t packets) const;
+
+  /// Whether links between switches have lost what makes a rank repeat: all that the children of a
+  /// switch had sent it of some packet, so that it could not know of it; or a hello's result,
+  /// for the rank whose hello it was goes on when it is acknowledged, and is late until then.
+  bool may_make_ranks_repeat(std::uint16_t ring) const;
 
   std::uint64_t hash() const { return notes_.hash; }
 

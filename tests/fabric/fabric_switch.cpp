@@ -52,7 +52,7 @@ FabricSwitch::FabricSwitch(const Shared& shared, std::uint16_t node, std::uint64
            traits_of(shared.scenario, node, shared.scenario.from_switch)),
       world_(shared.world), scenario_(shared.scenario), coverage_(shared.coverage),
       notes_(shared.notes), node_(node), helpers_(world_, node, seed, coverage_),
-      contributions_(scenario_.rings.size()) {
+      contributions_(scenario_.rings.size()), displaced_(scenario_.rings.size()) {
   for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
     watches_.emplace_back(scenario_, ring, node_, coverage_);
     incarnations_.emplace_back(scenario_.rings[ring], part(ring), ring, coverage_);
@@ -192,6 +192,7 @@ void FabricSwitch::end_noise() {
 
 void FabricSwitch::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
   watches_[ring].begin(generation);
+  displaced_[ring].has_happened = false;
 }
 
 void FabricSwitch::expect_member(AnswerWatch::Requester requester) {
@@ -243,11 +244,27 @@ void FabricSwitch::note(network::Mishap mishap, const Packet& packet,
     return coverage_.hit(Happening::frames_duplicated);
   case network::Mishap::loss:
     if (packet.origin.kind == Origin::Kind::member && !is_hosts_answer(packet)) {
-      ++notes_.lost[packet.origin.ring];
+      note_loss(packet, place);
     }
     coverage_.hit(is_hosts_answer(packet) ? Happening::answers_lost : Happening::frames_lost);
     world_.tell("  link {} loses {} bytes", scenario_.places_of[node_][place.port], packet.length);
     break;
+  }
+}
+
+void FabricSwitch::note_loss(const Packet& packet, const network::StarPlace& place) {
+  const std::uint16_t ring = packet.origin.ring;
+  ++notes_.lost[ring];
+  const std::uint16_t link = scenario_.places_of[node_][place.port];
+  if (scenario_.places[link].end != Place::End::peer) {
+    return;
+  }
+  const std::uint32_t number = notes_.sums.number_of(packet);
+  const auto& parent = part(ring).parent;
+  if (parent && scenario_.place_between(node_, *parent) == link) {
+    notes_.lost_sums[{ring, *parent, number}] |= std::uint64_t{1} << node_;
+  } else if (number == 0) {
+    notes_.lost_hellos.insert(ring);
   }
 }
 
@@ -312,6 +329,10 @@ void FabricSwitch::note_news() {
     if (std::exchange(contributions_[ring], now) != now) {
       answers_.has_news(ring, world_.now);
     }
+    Displaced& displaced = displaced_[ring];
+    const std::uint64_t hellos =
+        counters.dropped[static_cast<std::size_t>(DropReason::hello_displaced)];
+    displaced.has_happened |= std::exchange(displaced.hellos, hellos) < hellos;
   }
 }
 

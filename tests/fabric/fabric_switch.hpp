@@ -14,6 +14,8 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -30,6 +32,10 @@ struct FabricNotes {
   SumWatch sums;                   // of a run with several switches
   /// By link between switches, at the place that it leaves, and ring: partial sums and totals.
   std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> carried;
+  /// By ring, switch and number of the packet: which switches below have had a partial sum of
+  /// theirs lost on the way to it.
+  std::map<std::tuple<std::uint16_t, std::uint16_t, std::uint32_t>, std::uint64_t> lost_sums;
+  std::set<std::uint16_t> lost_hellos; // rings of which a hello's result was lost between switches
 };
 
 /// A switch, and the links that leave it and that lead from stations to it. Checks at every frame
@@ -84,6 +90,9 @@ class FabricSwitch : public network::Star<PacketPool> {
   /// AnswerWatch::was_misled.
   bool was_misled(std::uint16_t ring) const { return answers_.was_misled(ring); }
 
+  /// Whether strangers' hellos have taken the place of another that waited, in the present epoch.
+  bool has_displaced(std::uint16_t ring) const { return displaced_[ring].has_happened; }
+
   /// A host sends an acknowledgement.
   void expect_answer(const Packet& answer) { answers_.sends(answer); }
 
@@ -110,6 +119,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   void give_back(Packet& packet) override;
   void make_own(Packet& packet) override;
 
+  void note_loss(const Packet& packet, const network::StarPlace& place);
   void enters(Packet& packet);
   void leaves(Packet& packet);
   void install_switch(std::vector<ring::RingSpec> rings);
@@ -145,7 +155,14 @@ class FabricSwitch : public network::Star<PacketPool> {
   const Packet* accepting_ = nullptr;
   network::DeadlineTimer switch_timer_;
   AnswerWatch answers_;
-  std::vector<std::uint64_t> contributions_;  // by ring, as the switch counted them last
+  std::vector<std::uint64_t> contributions_; // by ring, as the switch counted them last
+
+  struct Displaced {
+    std::uint64_t hellos = 0; // likewise
+    bool has_happened = false;
+  };
+
+  std::vector<Displaced> displaced_;
   std::unordered_set<std::uint32_t> results_; // a CRC of each that has left
   std::vector<RingWatch> watches_;
   std::vector<IncarnationWatch> incarnations_; // by ring

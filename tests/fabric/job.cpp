@@ -253,7 +253,7 @@ void Job::review() {
 void Job::fail(const std::string& cause) {
   World& world = shared_.world;
   const Time timeout = shared_.scenario.ack_timeout;
-  const bool was_misled = shared_.fabric.was_misled(ring_);
+  const bool was_misled = shared_.fabric.was_misled(ring_) || shared_.fabric.was_cut_short(ring_);
   const bool is_late = world.now > shared_.scenario.faults_end + kGrace * timeout;
   if (plan_.role == RingRole::sound && is_late && !is_excused_ && !was_misled) {
     throw Violation("I3", fmt::format("ring {} epoch {} failed ({}) though the faults were over;{}",
@@ -281,8 +281,8 @@ void Job::fail(const std::string& cause) {
   schedule_epoch(world.now + world.dice.below(5 * timeout) + 1);
 }
 
-/// docs/protocol.md §11: without loss an uplink carries each packet once.
-/// Counts the jobs in which no rank did so although uplinks lost packets.
+/// docs/protocol.md §11: without loss an uplink carries each packet once. Where uplinks alone lose
+/// packets, and no acknowledgements, no rank repeats anything.
 void Job::check_quest() const {
   const Quest quest = shared_.scenario.quest;
   if (quest == Quest::anything || !plan_.tree.has_several_switches()) {
@@ -293,6 +293,11 @@ void Job::check_quest() const {
     repeats += member->repeats();
   }
   if (quest == Quest::lossy_uplinks) {
+    if (repeats != 0 && !shared_.fabric.may_make_ranks_repeat(ring_)) {
+      throw Violation("I10", fmt::format("ring {}: ranks have repeated {} packets, though only "
+                                         "links between switches lost some",
+                                         plan_.spec.id, repeats));
+    }
     return shared_.coverage.add(Row::tree_lossy_uplinks, repeats == 0 ? 1 : 0);
   }
   shared_.fabric.check_uplinks(ring_, run_->expected.packets() - 1);

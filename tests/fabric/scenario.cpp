@@ -78,7 +78,8 @@ void draw_links_for_quest(Scenario& scenario, Dice& dice) {
     const bool is_lossy = scenario.quest == Quest::lossy_uplinks && place.end == Place::End::peer;
     const Weather weather = is_lossy ? Weather::lossy : Weather::calm;
     scenario.to_switch.push_back(draw_link(dice, Weather::calm, like));
-    scenario.from_switch.push_back(draw_link(dice, weather, like));
+    LinkTraits& away = scenario.from_switch.emplace_back(draw_link(dice, weather, like));
+    away.answer_loss = away.corruption = 0; // a lost acknowledgement may make a rank repeat
   }
   scenario.round_trip = 2u * (2u + scenario.layout.diameter()) * kLongestDelay * scenario.unit;
   scenario.ack_timeout = std::max(kLongTimeout, 40 * scenario.round_trip);
@@ -155,13 +156,17 @@ void suit_tree(RingPlan& ring, const Scenario& scenario) {
 }
 
 /// Nobody computes for longer than the ranks' timers last, and nothing ends.
-void be_quiet(RingPlan& ring) {
+void be_quiet(RingPlan& ring, Quest quest) {
   ring.stacks.assign(ring.stacks.size(), endpoint::Stack::soft_roce); // obeys what keeps it alive
   ring.reuse = 0;
   ring.jobs = 1;
   ring.pauses = 0;
   ring.spec.patience_ms = kEndlessPatience;
   ring.spec.keep_alive = ring::KeepAlive::ack;
+  if (quest == Quest::lossy_uplinks) { // who waits for acknowledgements is late, and asked
+    ring.calls_ahead.assign(ring.calls_ahead.size(), kAllCalls);
+    ring.packets_in_flight = std::max(4u, ring.spec.depth() * ring.spec.packets_per_message());
+  }
 }
 
 RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
@@ -209,7 +214,7 @@ RingPlan draw_ring(Dice& dice, const Scenario& scenario, std::uint32_t id) {
     suit_tree(ring, scenario);
   }
   if (scenario.quest != Quest::anything) {
-    be_quiet(ring);
+    be_quiet(ring, scenario.quest);
   }
   return ring;
 }
