@@ -10,6 +10,7 @@ from allreduce import RETRIES, WORKER, run_job
 from lab import Lab
 from rings import FOUR, RINGS, SIX
 from scenarios import expect, scenario
+from switch import Weir
 
 
 def over_bad_links(lab: Lab, settings: str, size: int) -> str:
@@ -28,10 +29,10 @@ def over_bad_links(lab: Lab, settings: str, size: int) -> str:
 
 def meanwhile(lab: Lab, size: int) -> tuple[dict[str, int], str]:
     """Exact sums over four and six ranks; Weir's drops during the run, by reason."""
-    before = drops(lab)
+    before = drops(lab.weir)
     options = f"--size {size} --ack-timeout-ms 250 --retries {RETRIES}"
     seconds = [run_job(lab, options, ring) for ring in (FOUR, SIX)]
-    grown = {reason: count - before.get(reason, 0) for reason, count in drops(lab).items()}
+    grown = {reason: count - before.get(reason, 0) for reason, count in drops(lab.weir).items()}
     grown = {reason: count for reason, count in grown.items() if count > 0}
     counted = ", ".join(f"{reason} {count}" for reason, count in sorted(grown.items())) or "nothing"
     return grown, f"exact, 4 ranks in {seconds[0]:.2f} s, 6 in {seconds[1]:.2f} s; dropped by Weir: {counted}"
@@ -49,8 +50,8 @@ def lost_on(lab: Lab, device: str) -> int:
     return lost
 
 
-def drops(lab: Lab) -> dict[str, int]:
-    rows: dict[str, Any] = lab.weir.telemetry("/weir/drops")["drops"]
+def drops(weir: Weir) -> dict[str, int]:
+    rows: dict[str, Any] = weir.telemetry("/weir/drops")["drops"]
     return {str(row["reason"]): int(row["count"]) for row in rows.values()}
 
 

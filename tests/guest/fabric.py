@@ -90,24 +90,25 @@ class Fabric:
             self.namespace = Namespace()
             stack.callback(self.namespace.close)
             taps = [Identity(guest).tap for guest in range(setup.guests)]
-            # Before a link exists, because the kernel's neighbour discovery would send frames on every port.
-            self.namespace.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
             for tap in taps:
                 self.namespace.run("ip", "tuntap", "add", tap, "mode", "tap")
                 self.namespace.run("ip", "link", "set", tap, "mtu", str(setup.link_mtu), "txqueuelen", "2000", "up")
                 self.namespace.run("tc", "qdisc", "replace", "dev", tap, "root", "pfifo", "limit", "10000")  # in order
             self.switch = self._make_switch(setup)
-            stack.callback(lambda: self.switch.kill())
+            stack.callback(lambda: self._remove_switch())
             self.switch.start()
             self._captures: list[Capture] = []
             self._cleanup = stack.pop_all()
 
     def arrange(self, setup: Setup) -> None:
         """Another switch between the same guests."""
-        self.switch.kill()
-        self.switch.remove_links()
+        self._remove_switch()
         self.switch = self._make_switch(setup)
         self.switch.start()
+
+    def _remove_switch(self) -> None:
+        self.switch.kill()
+        self.switch.remove_links()
 
     def _make_switch(self, setup: Setup) -> Switch:
         ports = {f"p{guest}": Identity(guest).tap for guest in range(setup.guests)}

@@ -70,7 +70,7 @@ def remove_leftovers() -> None:
 
 
 class Namespace:
-    """A network namespace without a name, held by a sleeping process."""
+    """A network namespace without a name, held by a sleeping process. IPv6 is off: the kernel sends nothing by itself."""
 
     def __init__(self) -> None:
         # A child is killed with this process: setpriv's death signal stays set in the programs that it starts.
@@ -81,7 +81,10 @@ class Namespace:
         if self._holder.stdout.readline() != "ready\n":
             self.close()
             raise FabricError("cannot make a network namespace (unshare --net): root is needed")
-        self.prefix = ("setpriv", "--pdeathsig", "KILL", "nsenter", f"--net=/proc/{self._holder.pid}/ns/net", "--")
+        self.pid = self._holder.pid
+        self.prefix = ("setpriv", "--pdeathsig", "KILL", "nsenter", f"--net=/proc/{self.pid}/ns/net", "--")
+        # Before a link exists, because the kernel's neighbour discovery would send frames on every port.
+        self.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6")
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run([*self.prefix, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
