@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BUDGET = Path(__file__).resolve().parent / "instruction_budget.json"
 RECORD = "tests/bench/budget.py --record"
 BUILD = ROOT / "build-budget"
-OPTIONS = ["-Dcpp_args=-g1", "-Db_ndebug=true"]
+OPTIONS = ["-Dcpp_args=-g1", "-Db_ndebug=true", "-Dunity=on", "-Dunity_size=100"]
 TOLERANCE = 0.03
 ROUNDING = 1  # instruction per packet or call
 
@@ -203,7 +203,7 @@ def record(build: Path) -> None:
 
 
 def build_in(folder: Path) -> None:
-    """One file after the other: what is inlined, and so counted, does not depend on how `build` puts files together."""
+    """Each library in one piece: as near to the packages, which are optimized as a whole, and 40 objects in place of 237."""
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", str(folder), *OPTIONS], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", str(folder), *(path.program for path in PATHS)], check=True, stdout=subprocess.DEVNULL)
