@@ -87,12 +87,12 @@ def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool 
                  ROOT / build / "meson-logs" / "testlog.junit.xml", quick, needs)
 
 
-def configured(name: str, about: str, build: str, compiler: str, options: list[str], targets: list[str]) -> Stage:
-    """Configures a build directory with another compiler or sanitizer and builds some targets there."""
+def configured(name: str, about: str, build: str, compiler: str, options: list[str], command: str) -> Stage:
+    """Configures a build directory with another compiler or sanitizer, and runs a command that builds there."""
     if shutil.which("ccache"):
         compiler = f"'ccache {compiler}'"  # meson looks for it by itself only beside the compiler that it chooses
     setup = f"test -f {build}/build.ninja || CXX={compiler} meson setup {build} {' '.join(options)}"
-    return Stage(Lane.COMPUTING, name, about, ["bash", "-ec", f"{setup}; ninja -C {build} --quiet {' '.join(targets)}"])
+    return Stage(Lane.COMPUTING, name, about, ["bash", "-ec", f"{setup}; {command}"])
 
 
 def on_the_clock(name: str, about: str, command: list[str], environment: dict[str, str] | None = None, *,
@@ -120,9 +120,10 @@ STAGES = [
     computing("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
     computing("wireshark", "what the dissector shows of captures and made frames", ["tests/wireshark/run.py"], quick=True),
     computing("figures-table", "the table of the papers' results", ["tests/figures/expectations_test.py"], quick=True),
-    configured("clang", "the whole tree with clang, ASan and UBSan", "build-asan", "clang++", SANITIZED, []),
+    configured("clang", "the whole tree with clang, and with ASan and UBSan what runs", "build-asan", "clang++", SANITIZED,
+               "tests/clang.py build-asan"),
     configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", "clang++", THREAD_SANITIZED,
-               ["tests/load/load_test", "tests/load/race_control", "tests/unit/concurrent_test"]),
+               "ninja -C build-tsan --quiet tests/load/load_test tests/load/race_control tests/unit/concurrent_test"),
     computing("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"},
               needs=("clang",)),
     computing("tidy", "clang-tidy over lib and app", ["tests/tidy.py"], needs=("clang",)),
@@ -153,7 +154,7 @@ STAGES = [
                  {"WEIR_BUILD": "build-tsan"}, needs=("tsan-build",)),
     meson_tests("tsan-unit", "host library, MAC table and captures under ThreadSanitizer", "build-tsan", "--no-rebuild",
                 "concurrent", needs=("tsan-build",)),
-    meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--suite", "unit",
+    meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--no-rebuild", "--suite", "unit",
                 environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}, needs=("clang",)),
 ]
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs clang-tidy (.clang-tidy says what for) over lib/ and app/, as many at once as there are cores.
 
-All files are one test. Most of the time goes into headers, so the sources that the build with clang compiles in one piece
-are looked at in one piece, too; the others, which that build leaves out, one by one. The kernels are left out, because
-clang-tidy 14 cannot parse some of their GCC vector extensions.
+All files are one test. Most of the time goes into headers, so libraries of one wing that are compiled alike are looked at in
+one piece; if they do not go together, one by one. What the build with clang leaves out is looked at file by file. The
+kernels are left out, because clang-tidy 14 cannot parse some of their GCC vector extensions.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +25,30 @@ BUILD = ROOT / "build-asan"
 INCLUDED = re.compile(r"^#include ?<(.+\.cpp)>$", re.MULTILINE)
 # What includes sources is made by meson.
 CHECKS = "--checks=-bugprone-suspicious-include"
+PLACES = ("-I", "-isystem", "-D")
+NOTES = ("-MD", "-MQ", "-MF", "-o", "-c")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the build compiles in one piece."""
+    file: Path
+    sources: frozenset[Path]
+    group: str  # of those that may be looked at together
+    flags: tuple[str, ...]
+    places: tuple[str, ...]  # where headers are, and macros
 
 
 @dataclass(frozen=True)
 class Piece:
     """What clang-tidy looks at in one go."""
-    file: Path
-    sources: frozenset[Path]
+    parts: tuple[Part, ...]
+
+    def sources(self) -> frozenset[Path]:
+        return frozenset().union(*(part.sources for part in self.parts))
 
     def bytes(self) -> int:
-        return sum(source.stat().st_size for source in self.sources)
+        return sum(source.stat().st_size for source in self.sources())
 
 
 def is_ours(source: Path) -> bool:
@@ -47,30 +63,57 @@ def sources_in(file: Path) -> frozenset[Path]:
     return frozenset((file.parent / name).resolve() for name in INCLUDED.findall(file.read_text()))
 
 
-def built_pieces() -> list[Piece]:
-    """Each piece once, although some programs compile it again. A piece of a test's own may have sources of ours, too."""
-    found: dict[frozenset[Path], Piece] = {}
-    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        file = (Path(entry["directory"]) / entry["file"]).resolve()
-        sources = sources_in(file)
-        if sources and all(map(is_ours, sources)):
-            found.setdefault(sources, Piece(file, sources))
-    return list(found.values())
+def part_of(entry: dict[str, str]) -> Part:
+    file = (Path(entry["directory"]) / entry["file"]).resolve()
+    output = Path(entry["output"])
+    is_library = output.parent.name.startswith("lib")
+    words = [word for word in shlex.split(entry["command"]) if word not in (entry["file"], entry["output"], entry["output"] + ".d")]
+    words = words[words.index(next(word for word in words if "clang" in word)) + 1:]
+    places = tuple(word for word in words if word.startswith(PLACES))
+    flags = tuple(word for word in words if not word.startswith(PLACES) and word not in NOTES)
+    # A program has a main() of its own.
+    group = str(Path(*output.parts[:2])) if is_library else str(output)
+    return Part(file, sources_in(file), group, flags, places)
+
+
+def built_parts() -> list[Part]:
+    """Each once, although some programs compile it again. A part of a test's own may have sources of ours, too."""
+    entries = json.loads((BUILD / "compile_commands.json").read_text())
+    parts = [part_of(entry) for entry in entries if Path(entry["output"]).parts[0] in ("lib", "app")]
+    return [part for part in parts if part.sources and all(map(is_ours, part.sources))]
 
 
 def pieces() -> list[Piece]:
     """The largest first, so that no core waits long for the last."""
-    built = built_pieces()
-    seen = frozenset().union(*(piece.sources for piece in built))
+    together: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
+    parts = built_parts()
+    for part in parts:
+        together.setdefault((part.group, part.flags), []).append(part)
+    seen = frozenset().union(*(part.sources for part in parts))
     sources = (file for folder in ("lib", "app") for file in (ROOT / folder).rglob("*.cpp"))
-    left = [Piece(file, frozenset([file])) for file in sources if is_ours(file) and file not in seen]
-    return sorted(built + left, key=Piece.bytes, reverse=True)
+    left = [Part(file, frozenset([file]), str(file), parts[0].flags, parts[0].places)
+            for file in sources if is_ours(file) and file not in seen]
+    found = [Piece(tuple(group)) for group in together.values()] + [Piece((part,)) for part in left]
+    return sorted(found, key=Piece.bytes, reverse=True)
+
+
+def answer_about(piece: Piece) -> subprocess.CompletedProcess[str]:
+    """clang-tidy's. A file of the piece's own includes its parts."""
+    places = dict.fromkeys(place for part in piece.parts for place in part.places)
+    with tempfile.NamedTemporaryFile("w", suffix=".cpp", prefix="tidy-", dir=BUILD) as whole:
+        whole.write("".join(f'#include "{part.file}"\n' for part in piece.parts))
+        whole.flush()
+        return subprocess.run(["clang-tidy", "--quiet", CHECKS, whole.name, "--", *piece.parts[0].flags, *places], cwd=BUILD,
+                              capture_output=True, text=True)
 
 
 def complaints_about(piece: Piece) -> str:
-    answer = subprocess.run(["clang-tidy", "--quiet", CHECKS, "-p", str(BUILD), str(piece.file)], capture_output=True, text=True)
-    return "" if answer.returncode == 0 else "\n".join(line for line in answer.stdout.splitlines() if "error:" in line) \
-        or answer.stderr
+    answer = answer_about(piece)
+    if answer.returncode == 0:
+        return ""
+    if len(piece.parts) > 1:  # two of them may have something of one name
+        return "".join(complaints_about(Piece((part,))) for part in piece.parts)
+    return "\n".join(line for line in answer.stdout.splitlines() if "error:" in line) or answer.stderr
 
 
 def main() -> int:
@@ -82,7 +125,7 @@ def main() -> int:
         complaints = list(pool.map(complaints_about, found))
     for complaint in filter(None, complaints):
         print(complaint)
-    print(f"tidy: {sum(len(piece.sources) for piece in found)} files looked at in {len(found)} pieces, "
+    print(f"tidy: {sum(len(piece.sources()) for piece in found)} files looked at in {len(found)} pieces, "
           f"{sum(map(bool, complaints))} with complaints")
     print("tidy: 0 passed, 1 failed, 0 skipped" if any(complaints) else "tidy: 1 passed, 0 failed, 0 skipped")
     return 1 if any(complaints) else 0
