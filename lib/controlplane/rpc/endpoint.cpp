@@ -122,7 +122,7 @@ Endpoint::Parts::Parts(Backend& given, const config::ControlConfig& where, Tell 
 
 Endpoint::Parts::~Parts() {
   const std::uint64_t one = 1;
-  if (write(end, &one, sizeof one) == sizeof one) {
+  if (::write(end, &one, sizeof one) == sizeof one) {
     doorkeeper.join();
   }
   close(end);
