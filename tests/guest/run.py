@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the scenarios: real soft-RoCE hosts, as virtual machines, around one Weir.
+"""Runs the scenarios: real soft-RoCE hosts, as virtual machines, around one Weir or a tree of three.
 
     tests/guest/run.py                       all but those that take minutes alone
     tests/guest/run.py --list                what there is
@@ -136,22 +136,28 @@ class Run:
     def begin_beside(self) -> None:
         """Begins its first scenario, if other guests' scenarios should go on beside it."""
         if not is_short(self._waiting[0]) and self._fit():
-            self._beside = threading.Thread(target=self._attempt, args=(self._waiting.pop(0),), daemon=True)
+            self._beside = threading.Thread(target=self._attempt_first, daemon=True)
             self._beside.start()
 
-    def has_begun(self) -> bool:
-        return self._beside is not None
+    @property
+    def urgency(self) -> int:
+        """Others go on while its first scenario does, and wait when that has ended: so guests that do nothing take no time
+        of theirs for longer than that."""
+        if self._beside is None:
+            return 1
+        return 0 if self._beside.is_alive() else 2
 
-    def run(self) -> None:
+    def step(self) -> bool:
+        """Its next scenario, or its end. False when that has come."""
         if self._beside is not None:
             self._beside.join()
-            self._reset()
-        while self._waiting and self._fit():
-            self._attempt(self._waiting.pop(0))
-            self._reset()
+        if self._waiting and self._fit():
+            self._attempt_first()
+            return True
         if self._lab is not None:
             self._stop_switch()
         self.close()
+        return False
 
     def close(self) -> None:
         if self._lab is not None:
@@ -189,6 +195,10 @@ class Run:
         self.outcomes += [Outcome(left.name, "failed", 0.0, reason) for left in self._waiting]
         self._waiting.clear()
         self.close()
+
+    def _attempt_first(self) -> None:
+        self._attempt(self._waiting.pop(0))
+        self._reset()
 
     def _attempt(self, chosen: Scenario) -> None:
         assert self._lab is not None
@@ -233,9 +243,12 @@ def run_all(chosen: Sequence[Scenario], switch: str, logs: Path, rounds: int) ->
         for run in runs:
             stack.callback(run.close)
             run.begin_beside()
-        for run in sorted(runs, key=Run.has_begun):
-            run.run()
-            outcomes += run.outcomes
+        going_on = list(runs)
+        while going_on:
+            run = max(going_on, key=lambda run: run.urgency)
+            if not run.step():
+                going_on.remove(run)
+                outcomes += run.outcomes
     return outcomes
 
 
