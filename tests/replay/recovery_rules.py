@@ -180,6 +180,8 @@ class Rules:
         else:
             self.say_nak(line, RNR << 5 | OWN_RNR_CODE, "rnr-nak")
             flow.hushed_until_ns = self.now + OWN_RNR_WAIT_NS
+            if line.kind is Kind.OUTGOING and flow.outstanding:
+                self.answer(line)  # perhaps it waits for the acknowledgement of a sum
         flow.asked(self.now)
 
     # -- R4
