@@ -133,6 +133,40 @@ TEST(Verdict, OfHellosContributionsAndResults) {
                              "packet 0"}}));
 }
 
+/// A switch with a parent: rank 2, a switch below with ranks 3 and 4, and above the sender 2.
+TEST(Verdict, OfASwitchOfATree) {
+  Names names = names_of(RingJob({.world = 6}));
+  names.rings[0].children = {
+      {.ranks = {2, 1}},
+      {.ranks = {3, 2}, .port = 1, .kind = ring::ChildKind::switch_below, .name = "b"}};
+  names.rings[0].parent = {.port = 2, .name = "a"};
+  const auto of = [](std::uint16_t child, TraceEvent event) {
+    return CapturedFrame{.record = {.message = 1, .child = child, .event = event}};
+  };
+  const auto arrives = [&](std::uint16_t child, TraceEvent event) {
+    return arrival_verdict(of(child, event), names);
+  };
+  const auto leaves = [&](std::uint16_t child, TraceEvent event) {
+    return departure_verdict(of(child, event), {}, names);
+  };
+  EXPECT_EQ(arrives(0, TraceEvent::waits), "hello of rank 2 of ring 1 waits for the others");
+  EXPECT_EQ(arrives(1, TraceEvent::climbs),
+            "hello of ranks 3-4 of ring 1 is the last; one for all goes to the switch above");
+  EXPECT_EQ(arrives(2, TraceEvent::begins),
+            "the switch above of ring 1 has begun; so does this one");
+  EXPECT_EQ(arrives(0, TraceEvent::held), "held in slot 4 of ring 1: rank 2, message 1, packet 0");
+  EXPECT_EQ(arrives(2, TraceEvent::total),
+            "total of slot 4 of ring 1: the switch above, message 1, packet 0");
+  EXPECT_EQ(leaves(1, TraceEvent::partial_sum),
+            "partial sum of slot 4 of ring 1: ranks 3-4, message 1, packet 0, to the switch above");
+  EXPECT_EQ(leaves(1, TraceEvent::resent),
+            "partial sum sent again of slot 4 of ring 1: ranks 3-4, message 1, packet 0");
+  EXPECT_EQ(leaves(0, TraceEvent::resent),
+            "result sent again of slot 4 of ring 1: rank 2, message 1, packet 0");
+  EXPECT_EQ(leaves(2, TraceEvent::cached_result),
+            "result sent for a repeat, of slot 4 of ring 1: the switch above, message 1, packet 0");
+}
+
 TEST(Verdict, OfForwardedFramesOnBothSides) {
   RingJob job({.world = 2});
   Tapped tapped(job);

@@ -224,6 +224,27 @@ TEST(RingWatch, NamesAtMostEightRanks) {
   EXPECT_EQ(events[0].fields[1].value, "0,1,2,3,4,5,6,7,8,9") << "programs get them all";
 }
 
+TEST(RingWatch, NamesASwitchBelowByItsRanks) {
+  const test::RingJob job({.ring = 1, .world = 6});
+  ring::RingSpec spec = job.ring();
+  spec.children = {
+      {.ranks = {2, 1}},
+      {.ranks = {3, 2}, .port = 1, .kind = ring::ChildKind::switch_below, .name = "b"}};
+  spec.parent = {.port = 2, .name = "a"};
+  const ring::RingSet set({spec});
+  const auto told_of = [&set](std::vector<std::uint16_t> senders) {
+    stage::RingSnapshot snapshot{.waited_for = std::move(senders), .waiting_ns = 20 * kSecond};
+    snapshot.children.resize(3);
+    const auto events = RingWatch().look(set, {{snapshot}}, 100 * kSecond);
+    return events.size() == 1 ? line_of(events[0]) : "";
+  };
+  EXPECT_THAT(told_of({0}), testing::HasSubstr("20.0 s for rank 2;"));
+  EXPECT_THAT(told_of({1}), testing::HasSubstr("20.0 s for ranks 3-4;"));
+  EXPECT_THAT(told_of({0, 1}), testing::HasSubstr("20.0 s for ranks 2, 3-4;"));
+  EXPECT_THAT(told_of({2}), testing::HasSubstr("20.0 s for the switch above;"));
+  EXPECT_THAT(told_of({2}), testing::HasSubstr("ranks=parent"));
+}
+
 TEST(Events, AreAllInTheManual) {
   std::ifstream file(WEIR_SOURCE_ROOT "/docs/operating.md");
   const std::string manual{std::istreambuf_iterator<char>(file), {}};

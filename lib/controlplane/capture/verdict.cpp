@@ -2,6 +2,7 @@
 #include "capture/verdict.hpp"
 
 #include "l2/port_set.hpp"
+#include "ring/sender_name.hpp"
 #include "stage/graph.hpp"
 #include "wire/headers.hpp"
 #include "wire/parse.hpp"
@@ -26,8 +27,20 @@ std::string ports_of(l2::PortSet ports, const Names& names) {
   return text;
 }
 
-std::string rank_of(const TraceRecord& record, const Names& names) {
-  return fmt::format("rank {} of ring {}", record.child, names.rings[record.ring].id);
+std::string sender_of(const TraceRecord& record, const Names& names) {
+  const ring::RingSpec& ring = names.rings[record.ring];
+  return fmt::format("{} of ring {}", ring::phrase_for(ring, record.child), ring.id);
+}
+
+bool is_from_above(const TraceRecord& record, const Names& names) {
+  const ring::RingSpec& ring = names.rings[record.ring];
+  return ring.parent && record.child == ring.children.size();
+}
+
+/// What leaves on the sender's connection: for the switch above, or for a child.
+std::string_view kind_of_sum(const TraceRecord& record, const Names& names) {
+  const ring::RingSpec& ring = names.rings[record.ring];
+  return ring.parent && record.child + 1u == ring.children.size() ? "partial sum" : "result";
 }
 
 /// docs/protocol.md §4: slot (m mod 2N)·L + k.
@@ -37,8 +50,8 @@ std::uint64_t slot_of(const TraceRecord& record, const ring::RingSpec& ring) {
 
 std::string packet_of(const TraceRecord& record, const Names& names) {
   const ring::RingSpec& ring = names.rings[record.ring];
-  return fmt::format("slot {} of ring {}: rank {}, message {}, packet {}", slot_of(record, ring),
-                     ring.id, record.child, record.message, record.packet);
+  return fmt::format("slot {} of ring {}: {}, message {}, packet {}", slot_of(record, ring),
+                     ring.id, ring::phrase_for(ring, record.child), record.message, record.packet);
 }
 
 std::string drop_of(const TraceRecord& record) {
@@ -67,20 +80,23 @@ std::string arrival_verdict(const CapturedFrame& captured, const Names& names) {
   case TraceEvent::forwarded:
     return "forwarded to " + ports_of(record.egress, names);
   case TraceEvent::waits:
-    return fmt::format("hello of {} waits for the others", rank_of(record, names));
+    return fmt::format("hello of {} waits for the others", sender_of(record, names));
   case TraceEvent::climbs:
     return fmt::format("hello of {} is the last; one for all goes to the switch above",
-                       rank_of(record, names));
+                       sender_of(record, names));
   case TraceEvent::begins:
-    return fmt::format("hello of {} is the last; the ring begins", rank_of(record, names));
+    return is_from_above(record, names)
+               ? fmt::format("{} has begun; so does this one", sender_of(record, names))
+               : fmt::format("hello of {} is the last; the ring begins", sender_of(record, names));
   case TraceEvent::held:
     return "held in " + packet_of(record, names);
   case TraceEvent::completed:
     return fmt::format("completes {}; all are folded", packet_of(record, names));
   case TraceEvent::total:
-    return "total of " + packet_of(record, names) + " from the switch above";
+    return "total of " + packet_of(record, names);
   case TraceEvent::repeated:
-    return "repeat, answered by the result of " + packet_of(record, names);
+    return fmt::format("repeat, answered by the {} of {}", kind_of_sum(record, names),
+                       packet_of(record, names));
   case TraceEvent::dropped:
     return drop_of(record);
   default:
@@ -101,12 +117,13 @@ std::string departure_verdict(const CapturedFrame& captured, std::span<const std
   case TraceEvent::result:
     return "result sent of " + packet_of(record, names);
   case TraceEvent::cached_result:
-    return "result sent for a repeat, of " + packet_of(record, names);
+    return fmt::format("{} sent for a repeat, of {}", kind_of_sum(record, names),
+                       packet_of(record, names));
   case TraceEvent::resent:
-    return "result sent again of " + packet_of(record, names);
+    return fmt::format("{} sent again of {}", kind_of_sum(record, names), packet_of(record, names));
   case TraceEvent::acknowledged:
   case TraceEvent::asked:
-    return fmt::format("{} sent by the switch to {}", answer_of(bytes), rank_of(record, names));
+    return fmt::format("{} sent by the switch to {}", answer_of(bytes), sender_of(record, names));
   default:
     return std::string(name_of(record.event));
   }

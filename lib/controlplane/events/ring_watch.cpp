@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events/ring_watch.hpp"
 
+#include "ring/sender_name.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,13 +23,17 @@ std::string seconds_text(std::uint64_t ns) {
   return fmt::format("{:.1f}", seconds(ns));
 }
 
-/// "rank 3", "ranks 3, 5 and 12 more".
-std::string names_of(const std::vector<std::uint16_t>& ranks) {
+/// "rank 3", "ranks 3, 5 and 12 more"; of switches "ranks 3-5", "the switch above".
+std::string names_of(const std::vector<std::string>& ranks) {
   const std::size_t named = std::min(ranks.size(), kMostNamed);
   const std::string more =
       named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "";
+  const bool is_one = ranks.size() == 1 && ranks.front().find('-') == std::string::npos;
+  if (is_one && ranks.front() == "parent") {
+    return "the switch above";
+  }
   return fmt::format(
-      "rank{} {}{}", ranks.size() == 1 ? "" : "s",
+      "rank{} {}{}", is_one ? "" : "s",
       fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
 }
 
@@ -70,7 +76,7 @@ struct RingWatch::Look {
   std::uint64_t now_ns;
   std::vector<Event>& events;
 
-  std::uint16_t rank_of(std::uint16_t child) const { return ring.rank_of(child); }
+  std::string name_of(std::uint16_t child) const { return ring::name_of(ring.spec(), child); }
 
   /// The first field is the ring.
   void tell(EventKind kind, const std::string& what, std::vector<Field> fields = {}) {
@@ -118,9 +124,9 @@ void RingWatch::look_at_job(Look& look) {
 }
 
 void RingWatch::look_for_unpinned(Look& look) {
-  std::vector<std::uint16_t> ranks;
+  std::vector<std::string> ranks;
   for (const std::uint16_t child : look.snapshot.unpinned) {
-    ranks.push_back(look.rank_of(child));
+    ranks.push_back(look.name_of(child));
   }
   if (!ranks.empty()) {
     look.tell(EventKind::mac_not_pinned,
@@ -131,13 +137,13 @@ void RingWatch::look_for_unpinned(Look& look) {
 }
 
 void RingWatch::look_for_missing_hellos(Look& look) {
-  std::vector<std::uint16_t> missing;
+  std::vector<std::string> missing;
   bool somebody_waits = false;
   for (std::uint16_t child = 0; child < look.snapshot.children.size(); ++child) {
     const conn::ChildStatus& status = look.snapshot.children[child];
     somebody_waits |= status.waiting_hellos != 0;
     if (status.waiting_hellos == 0) {
-      missing.push_back(look.rank_of(child));
+      missing.push_back(look.name_of(child));
     }
   }
   std::optional<Lateness>& late = look.before.hellos;
@@ -180,7 +186,7 @@ void RingWatch::look_for_stragglers(Look& look) {
   }
   late->ranks.clear();
   for (const std::uint16_t child : look.snapshot.waited_for) {
-    late->ranks.push_back(look.rank_of(child));
+    late->ranks.push_back(look.name_of(child));
   }
   if (look.snapshot.waiting_ns >= kLate && !std::exchange(late->is_told, true)) {
     const std::string waited = seconds_text(look.snapshot.waiting_ns);
@@ -194,15 +200,14 @@ void RingWatch::look_for_stragglers(Look& look) {
 void RingWatch::look_for_losses(Look& look) {
   look.before.ranks.resize(look.snapshot.children.size());
   for (std::uint16_t child = 0; child < look.snapshot.children.size(); ++child) {
-    const std::uint16_t rank = look.rank_of(child);
+    const std::string rank = look.name_of(child);
     const stage::LinkLosses lost = stage::losses_of(look.snapshot, child);
     const auto tell = [&](const char* direction, std::string_view why, std::uint64_t packets) {
-      look.tell(EventKind::loss,
-                fmt::format("{} times packets {} rank {} are repeated: {}", packets, direction,
-                            rank, why),
-                {{"rank", fmt::format("{}", rank)},
-                 {"direction", direction},
-                 {"packets", fmt::format("{}", packets)}});
+      look.tell(
+          EventKind::loss,
+          fmt::format("{} times packets {} {} are repeated: {}", packets, direction,
+                      names_of({rank}), why),
+          {{"rank", rank}, {"direction", direction}, {"packets", fmt::format("{}", packets)}});
     };
     Rank& before = look.before.ranks[child];
     if (const auto packets = before.lost_from.news(lost.from, look.now_ns)) {

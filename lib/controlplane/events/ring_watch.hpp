@@ -46,7 +46,7 @@ class RingWatch {
 
   /// Some ranks keep the others waiting.
   struct Lateness {
-    std::vector<std::uint16_t> ranks;
+    std::vector<std::string> ranks; // as ring::name_of() has them
     std::uint64_t since_ns = 0;
     bool is_told = false;
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/tables.hpp"
 
+#include "ring/sender_name.hpp"
 #include "stage/graph.hpp"
 
 #include <fmt/format.h>
@@ -36,12 +37,7 @@ double milliseconds(std::uint64_t ns) {
 }
 
 std::string name_of(const ring::Ring& ring, std::uint16_t sender) {
-  if (ring.is_parent(sender)) {
-    return "parent";
-  }
-  const ring::RankRange& ranks = ring.child(sender).ranks;
-  return ring.is_rank(sender) ? fmt::format("{}", ranks.first)
-                              : fmt::format("{}-{}", ranks.first, ranks.last());
+  return ring::name_of(ring.spec(), sender);
 }
 
 Cell cell_of(const ring::Ring& ring, std::uint16_t sender) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ring/sender_name.hpp"
+
+namespace weir::ring {
+namespace {
+
+bool is_parent(const RingSpec& ring, std::uint16_t sender) {
+  return ring.parent && sender == ring.children.size();
+}
+
+bool is_rank(const RingSpec& ring, std::uint16_t sender) {
+  return ring.children.empty() || ring.children[sender].kind == ChildKind::rank;
+}
+
+} // namespace
+
+std::string name_of(const RingSpec& ring, std::uint16_t sender) {
+  if (is_parent(ring, sender)) {
+    return "parent";
+  }
+  if (ring.children.empty()) {
+    return std::to_string(sender);
+  }
+  const RankRange& ranks = ring.children[sender].ranks;
+  const std::string first = std::to_string(ranks.first);
+  return is_rank(ring, sender) ? first : first + "-" + std::to_string(ranks.last());
+}
+
+std::string phrase_for(const RingSpec& ring, std::uint16_t sender) {
+  if (is_parent(ring, sender)) {
+    return "the switch above";
+  }
+  return (is_rank(ring, sender) ? "rank " : "ranks ") + name_of(ring, sender);
+}
+
+} // namespace weir::ring
