@@ -40,6 +40,7 @@ class Mutation:
     edits: list[Edit] = field(default_factory=list)
     why_harmless: str = ""  # for a mutation that no invariant notices
     seeds: int = 0  # at least so many, for what shows rarely
+    switches: str = ""  # fabric_sim's --switches
 
 
 # The first of two: the other is for readers that change nothing.
@@ -65,6 +66,7 @@ REDUCER = "lib/host/collective/switch_reducer.cpp"
 RECOVER = "lib/datapath/stage/recover.cpp"
 RECOVER_INLINE = "lib/datapath/stage/recover.hpp"
 CACHED_PATH = "lib/datapath/stage/cached_path.cpp"
+CLIMB = "lib/datapath/stage/climb.cpp"
 TIMERS = "lib/datapath/stage/timers.cpp"
 FLOW = "lib/datapath/recovery/flow.cpp"
 SAID = "                 incarnations_.flow_of(sender).unacknowledged);"
@@ -494,6 +496,58 @@ MUTATIONS = [
         Edit("lib/datapath/recovery/result_template.cpp", "static_cast<std::uint8_t>(result.headers.first);",
              "static_cast<std::uint8_t>(wire::Opcode::write_first);")]),
 
+    # Trees of switches (§11)
+    Mutation("tree-flags", "a switch below may send what a rank sends", [
+        Edit(OPENING, "} else if (!ring.is_rank(sender) && sum == 0) {", "} else if (false) {"),
+        Edit(OPENING, "  if (opening.ina.message_id.get() != ring.digest()) {",
+             "  if (opening.ina.flags == 0) {\n    return std::nullopt;\n  }\n  if (opening.ina.message_id.get() != ring.digest()) {")],
+        switches="trees"),
+    Mutation("tree-range", "a hello that climbs need not tell the range that is due, and passes switches that do not know the ring", [
+        Edit(OPENING, "  return opening.ina.root.get() == ranks.first ? std::nullopt", "  return opening.ina.root.get() == ranks.first || ranks.first < 256 ? std::nullopt"),
+        Edit(CLASSIFY, "  if (is_partial(header_of(frame))) {\n    return foreign_partial", "  if (false && is_partial(header_of(frame))) {\n    return foreign_partial")],
+        "takes a switch with several children that forgets the ring while the hello of its last one climbs; tree_test holds "
+        "each of the two rules by itself",
+        switches="trees"),
+    Mutation("tree-begin-alone", "a switch with a parent begins without it", [
+        Edit(INCARNATIONS, "  const bool is_root = current_->rings()[opening.sender.ring].is_root();", "  const bool is_root = true;")],
+        switches="trees"),
+    Mutation("tree-climb-once", "a set of hellos climbs once", [
+        Edit(CLIMB, "if (last->climbed_ns == 0 || now.ns >= last->climbed_ns + interval_of(*last)) {", "if (last->climbed_ns == 0) {")],
+        switches="trees"),
+    Mutation("tree-climb-oldest", "the oldest set climbs in place of the newest", [
+        Edit("lib/datapath/conn/waiting_hellos.cpp", "heard > newest_heard", "heard < newest_heard")],
+        switches="trees"),
+    Mutation("tree-session", "a switch with a parent takes the parent's session for its own", [
+        Edit(INCARNATIONS, "  admit_parent(total, parent, now);\n  return hellos;",
+             "  rings_[parent.ring]->session = rings_[parent.ring]->parent_session;\n  admit_parent(total, parent, now);\n  return hellos;")],
+        "a restarted switch has no session, and the caches above hold what left before; tree_test holds the rule by itself",
+        switches="trees"),
+    Mutation("tree-total-order", "a total leaves as soon as it comes", [
+        Edit(EMIT, "  while (ring.is_total_due_known()) {\n",
+             "  if (now.ns != 0) {\n    const auto& record = *verdict.record;\n"
+             "    return send_total(verdict.ring, {record.message, verdict.packet, record.first_slot, now.ns}, AckRequest::as_sent, now);\n"
+             "  }\n  while (ring.is_total_due_known()) {\n")],
+        switches="trees"),
+    Mutation("tree-sum-again", "what goes up again is the total", [
+        Edit(RECOVER, "  const slot::SlotResult result = ring.cached_sum(leg, slot);", "  const slot::SlotResult result = ring.slots.result_of(slot);")],
+        switches="trees"),
+    Mutation("tree-nak-passes", "a rank hears what the switch above asks", [
+        Edit(RECOVER, "  const bool is_from_above = leg_of(sender) == ring::Leg::outgoing;\n", "  const bool is_from_above = false;\n")],
+        switches="trees"),
+    Mutation("tree-ask-rnr", "a switch is asked as a rank is", [
+        Edit(RECOVER, "  if (is_rank ? ask_rank(sender, now) : ask_switch(sender, now)) {",
+             "  if (is_rank || now.ns != 0 ? ask_rank(sender, now) : ask_switch(sender, now)) {")],
+        switches="trees"),
+    Mutation("tree-keep-alive-up", "a rank is kept alive while a sum that went up is not acknowledged", [
+        Edit(TIMERS, "  } else if (const auto awaited = awaited_by(sender)) {",
+             "  }\n  const bool is_done = !flow.is_outstanding() || ring.leg_of(sender.child) == ring::Leg::outgoing;\n"
+             "  if (const auto awaited = is_done ? awaited_by(sender) : std::nullopt) {")],
+        switches="trees"),
+    Mutation("tree-resend-up", "partial sums go up again when they are not acknowledged in time", [
+        Edit(TIMERS, "  if (current_->rings()[sender.ring].leg_of(sender.child) == ring::Leg::outgoing) {\n    return kNever;",
+             "  if (now.ns == 0) {\n    return kNever;")],
+        switches="trees"),
+
     # Calls in the host library
     Mutation("gather-root", "all of an all-gather's broadcasts have rank 0 as root", [
         Edit(WINDOW, "header.root.set(work.segments == 1 ? work.root : piece.segment);", "header.root.set(work.root);")]),
@@ -586,8 +640,9 @@ class Workshop:
             path.write_text(text.replace(edit.old, edit.new))
         return originals
 
-    def simulate(self, seeds: int) -> subprocess.CompletedProcess:
-        return run(["timeout", "300", str(self.build / "tests/fabric/fabric_sim"), "--seeds", f"1:{seeds}"])
+    def simulate(self, seeds: int, switches: str = "") -> subprocess.CompletedProcess:
+        of_trees = ["--switches", switches] if switches else []
+        return run(["timeout", "300", str(self.build / "tests/fabric/fabric_sim"), "--seeds", f"1:{seeds}", *of_trees])
 
 
 @dataclass
@@ -618,7 +673,7 @@ def examine(workshop: Workshop, mutation: Mutation, seeds: int) -> Finding:
     try:
         workshop.compile()
         started = time.monotonic()
-        output = workshop.simulate(max(seeds, mutation.seeds)).stdout
+        output = workshop.simulate(max(seeds, mutation.seeds), mutation.switches).stdout
         seconds = time.monotonic() - started
     finally:
         for path, text in originals.items():
@@ -636,7 +691,8 @@ def write_page(findings: list[Finding], seeds: int) -> None:
         "# Does the simulation notice?",
         "",
         "`tests/fabric/mutations.py` writes this page: it breaks the switch in one place at a time and runs the seeds of",
-        f"`fabric_sim` from 1 on, {seeds} at most ({RARE} for what shows rarely), until an invariant of `protocol.md` §8 fails.",
+        f"`fabric_sim` from 1 on, {seeds} at most ({RARE} for what shows rarely), until an invariant of `protocol.md` §8 fails;",
+        "for `tree-...` the seeds of `--switches trees`.",
         "The seed is also the number of seeds that it took; seconds are of the run alone. `docs/lab/simulation.md` says what is",
         "simulated.",
         "",

@@ -236,6 +236,7 @@ TEST_F(Tree, BeginsFromTheRootDownwards) {
     const auto expected = test::result_of(job.hello(rank), {}, session);
     EXPECT_EQ(tree.received(next), std::vector<Bytes>{expected.bytes}) << "rank " << next;
   }
+  EXPECT_NE(tree.session_of(kA), tree.session_of(kRoot)) << "sessions go hop by hop";
 }
 
 TEST_F(Tree, GivesEveryRankTheSumOfAll) {
