@@ -9,7 +9,7 @@
 namespace weir::fabric {
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
-    : scenario_(scenario), notes_(scenario, coverage) {
+    : scenario_(scenario), notes_(scenario, coverage), nonces_(scenario.rings.size()) {
   for (std::uint16_t node = 0; node < scenario.places_of.size(); ++node) {
     switches_.push_back(std::make_unique<FabricSwitch>(
         FabricSwitch::Shared{world, scenario, coverage, notes_}, node, seed));
@@ -44,7 +44,42 @@ void Fabric::accept(std::uint16_t place, Packet& packet) {
   const Place& at = scenario_.places[place];
   packet.become_new();
   packet.ingress = at.port;
+  const Origin origin = packet.origin;
+  const bool is_answer = is_hosts_answer(packet);
   node(at.node).accept(packet);
+  if (scenario_.has_several_switches() && origin.kind == Origin::Kind::member) {
+    const std::uint16_t world = scenario_.rings[origin.ring].spec.world();
+    const auto before = static_cast<std::uint16_t>((origin.rank + world - 1u) % world);
+    check_way(origin.ring, is_answer ? before : origin.rank);
+  }
+}
+
+/// From the rank on, s does not grow, and a does not shrink (docs/protocol.md §11.9).
+void Fabric::check_way(std::uint16_t ring, std::uint16_t rank) const {
+  const RingPlan& plan = scenario_.rings[ring];
+  if (plan.role == RingRole::victim || !plan.tree.has_several_switches()) {
+    return;
+  }
+  const recovery::Flow* before = nullptr;
+  for (const std::uint16_t node : plan.tree.way_of(rank, plan.spec.world())) {
+    const recovery::Flow* flow = switches_[node]->flow_of(ring, rank, nonces_[ring]);
+    if (flow == nullptr) {
+      continue;
+    }
+    const bool is_in_order = !wire::psn_before(flow->next_out, flow->unacknowledged) &&
+                             !wire::psn_before(flow->next_in, flow->next_out);
+    const bool fits =
+        before == nullptr || (!wire::psn_before(before->next_out, flow->next_out) &&
+                              !wire::psn_before(flow->unacknowledged, before->unacknowledged));
+    if (!is_in_order || !fits) {
+      throw Violation("§11",
+                      fmt::format("ring {} rank {}: switch {} has a {:#x}, s {:#x}, e {:#x}, "
+                                  "which is out of order{}",
+                                  plan.spec.id, rank, node, flow->unacknowledged, flow->next_out,
+                                  flow->next_in, is_in_order ? " with the switch before it" : ""));
+    }
+    before = flow;
+  }
 }
 
 void Fabric::end_noise() {

@@ -29,7 +29,8 @@ class Fabric {
   /// A member sends a frame.
   void send_from(std::uint16_t host, Packet& packet);
 
-  /// A packet has come to a switch.
+  /// A packet has come to a switch. Throws Violation §11 where the switches on a connection's way
+  /// then contradict each other.
   void accept(std::uint16_t place, Packet& packet);
 
   void end_noise();
@@ -42,7 +43,10 @@ class Fabric {
   void expect_epoch(std::uint16_t ring, std::uint32_t generation);
 
   /// The same: what leaves the switches is compared with its results.
-  void expect_run(JobRun& run) { notes_.sums.expect(run); }
+  void expect_run(JobRun& run) {
+    notes_.sums.expect(run);
+    nonces_[run.ring] = run.nonce;
+  }
 
   /// A rank begins to send.
   void expect_member(const AnswerWatch::Requester& requester);
@@ -76,9 +80,12 @@ class Fabric {
   std::string waiting_of(std::uint16_t ring) const;
 
  private:
+  void check_way(std::uint16_t ring, std::uint16_t rank) const;
+
   const Scenario& scenario_;
   FabricNotes notes_;
   std::vector<std::unique_ptr<FabricSwitch>> switches_;
+  std::vector<std::uint32_t> nonces_; // by ring: of the present run
 };
 
 } // namespace weir::fabric

@@ -216,11 +216,28 @@ void FabricSwitch::poll_timers() {
   if (switch_timer_.goes_off(world_.now)) {
     answers_.before_look(engine().worker().incarnations());
     installed().poll_timers(frame::Instant{world_.now});
+    check_what_goes_up();
     if (world_.tracing == Tracing::on) {
       tell_verdict();
     }
     check_balance();
     expect_timer();
+  }
+}
+
+/// Only the switch above knows what is late there (docs/protocol.md §11.6).
+void FabricSwitch::check_what_goes_up() const {
+  const conn::Incarnations& incarnations = engine().worker().incarnations();
+  for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
+    if (!part(ring).parent || !incarnations.has(ring)) {
+      continue;
+    }
+    const auto last = static_cast<std::uint16_t>(part(ring).children.size() - 1);
+    if (incarnations.flow_of({ring, last}).counters.resent_late != 0) {
+      throw Violation("§11", fmt::format("ring {}: switch {} sends partial sums again because they "
+                                         "are not acknowledged in time",
+                                         scenario_.rings[ring].spec.id, node_));
+    }
   }
 }
 
@@ -593,6 +610,16 @@ void FabricSwitch::tell_verdict() {
                 record.psn, record.ingress);
   }
   installed().trace().switch_on(); // empty again
+}
+
+const recovery::Flow* FabricSwitch::flow_of(std::uint16_t ring, std::uint16_t rank,
+                                            std::uint32_t nonce) const {
+  const auto sender = part(ring).sender_for(rank, scenario_.rings[ring].spec.world());
+  if (!sender || nonce_of(ring) != nonce || !watches_[ring].is_undisturbed()) {
+    return nullptr;
+  }
+  const recovery::Flow& flow = engine().worker().incarnations().flow_of({ring, *sender});
+  return flow.is_live ? &flow : nullptr;
 }
 
 std::string FabricSwitch::waiting_of(std::uint16_t ring) const {

@@ -104,6 +104,10 @@ class FabricSwitch : public network::Star<PacketPool> {
   /// The nonce of the ring's incarnation; 0: none.
   std::uint32_t nonce_of(std::uint16_t ring) const;
 
+  /// What the switch knows of the rank's connection. nullptr: it does not run the incarnation, or
+  /// has lost its state since the run began.
+  const recovery::Flow* flow_of(std::uint16_t ring, std::uint16_t rank, std::uint32_t nonce) const;
+
   /// What a ring waits for, for the text of a failure.
   std::string waiting_of(std::uint16_t ring) const;
 
@@ -139,6 +143,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   }
 
   void check_own(const Packet& packet);
+  void check_what_goes_up() const;
   void expect_timer();
   void note_news();
   void check_balance() const;

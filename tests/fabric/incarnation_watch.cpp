@@ -15,7 +15,13 @@ IncarnationWatch::Sight IncarnationWatch::look_at(const stage::InlineSwitch& eng
     return {};
   }
   const auto& incarnation = engine.worker().incarnations().incarnation_of(ring_);
-  Sight sight{.flushes = engine.worker().counters_of(ring_).flushes};
+  const conn::Incarnations& incarnations = engine.worker().incarnations();
+  Sight sight{.flushes = engine.worker().counters_of(ring_).flushes,
+              .session = incarnations.session_of(ring_)};
+  if (part_.parent) {
+    const auto parent = static_cast<std::uint16_t>(part_.children.size());
+    sight.parent_session = incarnations.session_from({ring_, parent});
+  }
   if (incarnation) {
     sight.incarnation = {incarnation->epoch, incarnation->nonce};
   }
@@ -54,6 +60,10 @@ void IncarnationWatch::after(const stage::InlineSwitch& engine) {
   const Sight now = look_at(engine);
   if (now == before_) {
     return;
+  }
+  if (now.incarnation && now.incarnation == before_.incarnation && now.flushes == before_.flushes) {
+    throw Violation("§11",
+                    fmt::format("ring {}: a session changed while an incarnation ran", spec_.id));
   }
   coverage_.hit(Happening::incarnations);
   const bool has_begun = now.incarnation && now.incarnation != before_.incarnation;

@@ -46,6 +46,8 @@ class IncarnationWatch {
   struct Sight {
     std::optional<Name> incarnation;
     std::uint64_t flushes = 0;
+    std::uint32_t session = 0;
+    std::uint32_t parent_session = 0;
 
     bool operator==(const Sight&) const = default;
   };

@@ -192,6 +192,27 @@ bool RingTree::has_several_switches() const {
   return std::ranges::count_if(parts, [](const Part& part) { return part.exists(); }) > 1;
 }
 
+std::vector<std::uint16_t> RingTree::way_of(std::uint16_t rank, std::uint16_t world) const {
+  const auto child_with = [this](std::uint16_t node, std::uint16_t wanted) {
+    return *std::ranges::find_if(parts[node].children,
+                                 [&](const Child& child) { return child.ranks.has(wanted); });
+  };
+  std::vector<std::uint16_t> way{root};
+  while (const auto below = child_with(way.back(), rank).node) {
+    way.push_back(*below);
+  }
+  std::ranges::reverse(way);
+  const auto turn = std::ranges::find_if(way, [&](std::uint16_t node) {
+    return !parts[node].is_outgoing(*parts[node].sender_for(rank, world));
+  });
+  way.erase(turn + 1, way.end());
+  const auto next = static_cast<std::uint16_t>((rank + 1u) % world);
+  while (const auto below = child_with(way.back(), next).node) {
+    way.push_back(*below);
+  }
+  return way;
+}
+
 RingTree RingTree::star(std::uint16_t ranks) {
   RingTree tree;
   Part& part = tree.parts.emplace_back();

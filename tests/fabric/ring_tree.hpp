@@ -63,6 +63,9 @@ struct RingTree {
 
   bool has_several_switches() const;
 
+  /// The switches on the way of the rank's connection, from the rank on.
+  std::vector<std::uint16_t> way_of(std::uint16_t rank, std::uint16_t world) const;
+
   static RingTree star(std::uint16_t ranks);
 
   /// A tree over the switches that lead to these hosts. Puts the hosts into the order of the ranks.

@@ -25,6 +25,8 @@ class RingWatch {
   /// The switch has lost its state.
   void forget_order() { is_undisturbed_ = false; }
 
+  bool is_undisturbed() const { return is_undisturbed_; }
+
   /// Call them around InlineSwitch::accept of a member's packet.
   void before(const Packet& packet, const stage::InlineSwitch& engine);
   void after(const Packet& packet, const stage::InlineSwitch& engine);
