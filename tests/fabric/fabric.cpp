@@ -9,7 +9,7 @@
 namespace weir::fabric {
 
 Fabric::Fabric(World& world, const Scenario& scenario, std::uint64_t seed, Coverage& coverage)
-    : scenario_(scenario), notes_(scenario, coverage), nonces_(scenario.rings.size()) {
+    : scenario_(scenario), notes_(scenario, coverage), runs_(scenario.rings.size()) {
   for (std::uint16_t node = 0; node < scenario.places_of.size(); ++node) {
     switches_.push_back(std::make_unique<FabricSwitch>(
         FabricSwitch::Shared{world, scenario, coverage, notes_}, node, seed));
@@ -54,23 +54,27 @@ void Fabric::accept(std::uint16_t place, Packet& packet) {
   }
 }
 
-/// From the rank on, s does not grow, and a does not shrink (docs/protocol.md §11.9).
+/// From the rank on, s does not grow, and a does not shrink (docs/protocol.md §11.9). But the
+/// hello's acknowledgement may pass a switch before that has begun, and reach one below later.
 void Fabric::check_way(std::uint16_t ring, std::uint16_t rank) const {
   const RingPlan& plan = scenario_.rings[ring];
-  if (plan.role == RingRole::victim || !plan.tree.has_several_switches()) {
+  const JobRun* run = runs_[ring];
+  if (run == nullptr || plan.role == RingRole::victim || !plan.tree.has_several_switches()) {
     return;
   }
   const recovery::Flow* before = nullptr;
   for (const std::uint16_t node : plan.tree.way_of(rank, plan.spec.world())) {
-    const recovery::Flow* flow = switches_[node]->flow_of(ring, rank, nonces_[ring]);
+    const recovery::Flow* flow = switches_[node]->flow_of(ring, rank, run->nonce);
     if (flow == nullptr) {
       continue;
     }
     const bool is_in_order = !wire::psn_before(flow->next_out, flow->unacknowledged) &&
                              !wire::psn_before(flow->next_in, flow->next_out);
+    const bool knows_nothing = flow->unacknowledged == run->seats[rank].outgoing_psn;
     const bool fits =
-        before == nullptr || (!wire::psn_before(before->next_out, flow->next_out) &&
-                              !wire::psn_before(flow->unacknowledged, before->unacknowledged));
+        before == nullptr ||
+        (!wire::psn_before(before->next_out, flow->next_out) &&
+         (knows_nothing || !wire::psn_before(flow->unacknowledged, before->unacknowledged)));
     if (!is_in_order || !fits) {
       throw Violation("§11",
                       fmt::format("ring {} rank {}: switch {} has a {:#x}, s {:#x}, e {:#x}, "

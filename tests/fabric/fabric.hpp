@@ -45,7 +45,7 @@ class Fabric {
   /// The same: what leaves the switches is compared with its results.
   void expect_run(JobRun& run) {
     notes_.sums.expect(run);
-    nonces_[run.ring] = run.nonce;
+    runs_[run.ring] = &run;
   }
 
   /// A rank begins to send.
@@ -85,7 +85,7 @@ class Fabric {
   const Scenario& scenario_;
   FabricNotes notes_;
   std::vector<std::unique_ptr<FabricSwitch>> switches_;
-  std::vector<std::uint32_t> nonces_; // by ring: of the present run
+  std::vector<const JobRun*> runs_; // by ring: the present one
 };
 
 } // namespace weir::fabric
