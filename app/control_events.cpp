@@ -10,6 +10,43 @@ namespace weir::app {
 using events::Event;
 using events::EventKind;
 
+namespace {
+
+Event port_loop_event(const control::LoopNews& news) {
+  return {EventKind::port_loop,
+          fmt::format("ports {} and {}: a loop leads through both; {} does not bridge for {} s "
+                      "from the last probe that came back by it",
+                      news.other, news.port, news.port,
+                      control::LoopJudge::kClosed / 1'000'000'000),
+          {{"port", news.port}, {"other", news.other}}};
+}
+
+Event wrong_cable_event(const control::LoopNews& news) {
+  const std::string whose =
+      news.sender == 0 ? "of this switch" : fmt::format("of switch {:016x}", news.sender);
+  return {EventKind::wrong_cable,
+          fmt::format("port {}: a loop probe {} has come by it, and it has bridge: no; is the "
+                      "cable in the right port, and does the other end have bridge: no too?",
+                      news.port, whose),
+          {{"port", news.port}, {"switch", fmt::format("{:016x}", news.sender)}}};
+}
+
+} // namespace
+
+Event event_of(const control::LoopNews& news) {
+  switch (news.kind) {
+  case control::LoopFinding::Kind::closed:
+    return port_loop_event(news);
+  case control::LoopFinding::Kind::reopened:
+    return {EventKind::port_loop_over,
+            fmt::format("port {}: it bridges again", news.port),
+            {{"port", news.port}}};
+  case control::LoopFinding::Kind::wrong_cable:
+    break;
+  }
+  return wrong_cable_event(news);
+}
+
 Event event_of(const control::Reclaimed& reclaimed) {
   return {EventKind::ring_reclaimed,
           sentence_of(reclaimed),

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "control/leases.hpp"
+#include "control/loops.hpp"
 #include "events/event.hpp"
 
 namespace weir::app {
 
-/// What control does to rings by itself, as lines of the log.
+/// What control does to rings and ports by itself, as lines of the log.
 events::Event event_of(const control::Reclaimed& reclaimed);
+events::Event event_of(const control::LoopNews& news);
 events::Event cut_off_event(const control::TendedRing& ring);
 
 } // namespace weir::app

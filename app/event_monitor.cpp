@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "event_monitor.hpp"
 
+#include "control_events.hpp"
 #include "lcore/clock.hpp"
 
 namespace weir::app {
@@ -27,6 +28,7 @@ void EventMonitor::see(const control::Look& look) {
   admin_.replace_gone();
   write(rings_.look(*look.set, look.rings, lcore::Clock().now().ns));
   look_at_ports();
+  look_for_loops();
   write(buffers_.look({inspector_.free_mbufs(), inspector_.all_mbufs()}));
   write(neighbours_.look(remembered_by(*look.set, inspector_.tenants())));
   log_.tell_left_out();
@@ -49,6 +51,12 @@ void EventMonitor::look_at_ports() {
   }
   write(ports_.look(links));
   write(settings_.look(refused));
+}
+
+void EventMonitor::look_for_loops() {
+  for (const control::LoopNews& news : loops_.look()) {
+    log_.write(event_of(news));
+  }
 }
 
 void EventMonitor::write(const std::vector<events::Event>& news) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "control/inspector.hpp"
+#include "control/loops.hpp"
 #include "control/monitor.hpp"
 #include "control/port_admin.hpp"
 #include "events/event_log.hpp"
@@ -13,22 +14,24 @@
 namespace weir::app {
 
 /// Writes down what has happened to rings, ports and buffers between two looks. Opens ports again
-/// whose interfaces are back.
+/// whose interfaces are back, and closes ports that are in a loop.
 class EventMonitor : public control::MonitorReader {
  public:
   /// All outlive it.
-  EventMonitor(control::PortAdmin& ports, const control::Inspector& inspector,
-               events::EventLog& log)
-      : admin_(ports), inspector_(inspector), log_(log) {}
+  EventMonitor(control::PortAdmin& ports, control::Loops& loops,
+               const control::Inspector& inspector, events::EventLog& log)
+      : admin_(ports), loops_(loops), inspector_(inspector), log_(log) {}
 
   void see(const control::Look& look) override;
   void miss(const lcore::LcoreError& error) override;
 
  private:
   void look_at_ports();
+  void look_for_loops();
   void write(const std::vector<events::Event>& news);
 
   control::PortAdmin& admin_;
+  control::Loops& loops_;
   const control::Inspector& inspector_;
   events::EventLog& log_;
   events::RingWatch rings_;

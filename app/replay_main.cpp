@@ -356,6 +356,8 @@ class Replay {
         sink_(writer_, config.ports.size()),
         switch_(config.rings, limits(config), settings(options, config), sink_) {
     sink_.attach(switch_);
+    switch_.bridge().shut(control::unbridged_ports(config), l2::Bridge::Why::configured);
+    control::tie_stations(config, switch_.stations(), 0);
     for (const wire::MacAddress& station : outside_) {
       fmt::print(stderr,
                  "weir-replay: warning: no port's macs: list names the source {}: it is outside\n",

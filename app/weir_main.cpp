@@ -322,7 +322,7 @@ void run_switch(const Options& options, const config::Config& config,
   app::FeedWatchdog watchdog(service, log);
   control::LeaseMonitor leases(weir.rings());
   control::LinkMonitor links(weir.ports());
-  app::EventMonitor events(weir.ports(), weir.inspector(), log);
+  app::EventMonitor events(weir.ports(), weir.loops(), weir.inspector(), log);
   app::say("weir: ready\n");
   service.tell_ready();
   std::optional<control::Monitor> monitor;

@@ -83,6 +83,9 @@
   X(same_port,           "destination is behind the ingress port")                                                      \
   X(link_local,          "IEEE 802.1D reserved group address")                                                          \
   X(no_egress,           "no other port to flood to")                                                                   \
+  X(not_bridged,         "from or to a port that does not bridge (bridge: no, or a loop), not between ring neighbours") \
+  X(tied_elsewhere,      "the configuration ties the source's MAC address to another port")                             \
+  X(loop_probe,          "a loop probe: the switch's own, or another's that no other switch needs")                     \
   X(too_long,            "longer than the egress port's MTU allows")                                                    \
   /* resources */                                                                                                       \
   X(not_contiguous,      "frame in several segments that do not fit one buffer")                                        \

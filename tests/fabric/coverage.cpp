@@ -48,6 +48,10 @@ std::string_view why_unreachable(DropReason reason) {
     return "no frame waits for a worker that is as fast as this one";
   case DropReason::no_egress:
     return "takes a switch with a single port";
+  case DropReason::not_bridged:
+  case DropReason::tied_elsewhere:
+  case DropReason::loop_probe:
+    return "all ports bridge, no station is tied, and no control sends probes";
   case DropReason::connection_table_full:
     return "there is room for 2H connections of each ring, of which at most H are its ring's and "
            "all others may be forgotten";

@@ -227,8 +227,7 @@ MUTATIONS = [
     Mutation("rank-missing", "a slot is complete when one rank is still missing", [
         Edit(SLOTS_INLINE, "slot.arrived == dimensions_.children ?", "slot.arrived + 1 >= dimensions_.children ?")]),
     Mutation("ingress", "floods reach the ingress too", [
-        Edit("lib/datapath/l2/bridge.cpp", "return {all_ & ~one(ingress), DropReason::no_egress};",
-             "return {all_, DropReason::no_egress};")]),
+        Edit("lib/datapath/l2/bridge.cpp", "return {ways & all_, ", "return {(ways | set_of(ingress)) & all_, ")]),
     Mutation("flush-leak", "a flush forgets the frames of the last rank", [
         Edit("lib/datapath/slot/slot_table.hpp", "if (frame != nullptr && !has_left(slots_[index], sender)) {",
              "if (frame != nullptr && sender + 1 != dimensions_.children) {")]),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netns import Namespace
-from weir import Weir
+from weir import ROOT, Weir, without_probes
 
 
 class Lab:
@@ -32,10 +32,13 @@ class Lab:
 
     def weir(self, namespace: Namespace, config: str | Path, *arguments: str, directory: Path | None = None,
              terminal: int | None = None) -> Weir:
-        """Starts a switch; `config` is a file or its text."""
+        """Starts a switch; `config` is a file or its text. It sends no loop probes, unless the test's own file or the text
+        says something of them."""
         self._switches += 1
         if isinstance(config, str):
-            config = self.file(f"weir{self._switches}.yaml", config)
+            config = self.file(f"weir{self._switches}.yaml", without_probes(config))
+        elif config.is_relative_to(ROOT / "config"):
+            config = self.file(config.name, without_probes(config.read_text()))
         switch = Weir(namespace, config, self.directory / f"weir{self._switches}.log", *arguments,
                       directory=directory or self.directory, terminal=terminal)
         self._cleanup.callback(switch.close)

@@ -37,6 +37,7 @@ import test_incarnations  # noqa: F401
 import test_interfaces  # noqa: F401
 import test_leases  # noqa: F401
 import test_links  # noqa: F401
+import test_loops  # noqa: F401
 import test_local_users  # noqa: F401
 import test_metrics  # noqa: F401
 import test_plan  # noqa: F401

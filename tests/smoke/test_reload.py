@@ -17,7 +17,7 @@ from test_control import at_socket, execute, foreign, said, socket_of, weirctl
 from test_incarnations import SECOND, THIRD, told, wait_for_drops
 from test_process import TWO_CORES, FrozenThread, lcore_thread
 from test_rings import FRAMES_OF_RING_7, added, rings_of
-from weir import ONE_CORE, Weir, configuration, expect, wait_for
+from weir import ONE_CORE, Weir, configuration, expect, wait_for, without_probes
 
 DRY_RUN = "nothing has changed: this was a dry run"
 SIGNALS = 50
@@ -37,7 +37,8 @@ class Files:
               ports: Sequence[str] = (), spare_ports: int = 0) -> Path:
         spare = (f"spare: {{ rings: 2, members: {2 * RANKS}, frames: {frames}, ports: {spare_ports} }}\n"
                  f"state_directory: {self.lab.directory / 'state'}\n")
-        self.path.write_text(configuration(ports or ring_ports(), lcores=lcores, rings=rings) + spare + more)
+        self.path.write_text(without_probes(
+            configuration(ports or ring_ports(), lcores=lcores, rings=rings) + spare + more))
         return self.path
 
 
@@ -219,13 +220,14 @@ def rings_at_run_time(lab: Lab) -> None:
 def without_room(lab: Lab) -> None:
     """A switch without `spare:` can let rings go and change them in place, but make none; the answer says so."""
     fabric, hosts = ring_of_hosts(lab)
-    path = lab.file("weir.yaml", configuration(ring_ports(), rings=ring_7() + ring_of_others(8)))
+    path = lab.file("weir.yaml", without_probes(configuration(ring_ports(), rings=ring_7() + ring_of_others(8))))
     terminal = Terminal(lab, fabric, path)
     hosts.say_hello()
-    path.write_text(configuration(ring_ports(), rings=ring_7(window=2)))
+    path.write_text(without_probes(configuration(ring_ports(), rings=ring_7(window=2))))
     expect("ring 7: this switch has no room for rings made while it runs" in terminal.ask("reload"), "a ring was made")
     expect(sorted(rings_of(terminal.switch)) == [7, 8], "a ring has gone")
-    path.write_text(configuration(ring_ports(), rings=ring_7().replace("mtu: 1024", "mtu: 1024\n    patience: 5")))
+    path.write_text(without_probes(
+        configuration(ring_ports(), rings=ring_7().replace("mtu: 1024", "mtu: 1024\n    patience: 5"))))
     expect(effects(terminal) ==
            {"rings[8]": "ring_withdrawn", "rings[7].patience": "in_place"}, "not changed")
     one_message(hosts, 1)

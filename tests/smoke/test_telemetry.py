@@ -13,7 +13,8 @@ from weir import ROOT, expect, wait_for
 # The prompt's questions and telemetry's paths of the same answers.
 PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|all>": "/weir/port/stats",
          "show port xstats <name|all>": "/weir/port/xstats",
-         "show port steering <name|all>": "/weir/port/steering", "show ring <id|all>": "/weir/ring",
+         "show port steering <name|all>": "/weir/port/steering", "show port bridge <name|all>": "/weir/port/bridge",
+         "show ring <id|all>": "/weir/ring",
          "show ring <id> stuck": "/weir/ring/stuck", "show reclaimed": "/weir/reclaimed", "show tenants": "/weir/tenants",
          "show gate": "/weir/gate",
          "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
@@ -21,7 +22,7 @@ PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|
          "show memory": "/weir/memory", "show capture": "/weir/capture", "show trace": "/weir/trace"}
 # Values that change without traffic, and numbers that telemetry gives as text.
 MOVING = {"rounds", "idle_rounds", "busy_percent", "age_s", "idle_ms", "waiting_ms", "waited_for_ms", "last_packet_ms",
-          "asked_ms", "pool_mib", "ring_mib", "time_us"}
+          "asked_ms", "pool_mib", "ring_mib", "time_us", "closed_s"}
 MOVING_TABLES = {"stood_still"}  # every question adds to it
 WRONG = {"/weir/ring,8": "allowed: 7", "/weir/ring,x": "allowed: 7", "/weir/ring/stuck": "allowed: 7",
          "/weir/ring/stuck,99999999999": "allowed: 7", "/weir/port/stats,eth9": "allowed: all, p0",

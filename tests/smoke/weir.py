@@ -65,6 +65,19 @@ def configuration(ports: Sequence[str], lcores: str = ONE_CORE, rings: str = "",
     return (f"eal:\n  options: {eal}\nports:\n{lines}lcores:\n{lcores}" + (f"rings:\n{rings}" if rings else ""))
 
 
+def without_probes(config: str) -> str:
+    """The configuration, unless it says something of loops, of a switch that sends no loop probes: so a test can count
+    every frame. No line gets another number."""
+    if "loop_detection" in config:
+        return config
+    l2 = re.search(r"^l2:[ \t]*(\{|(?:#.*)?\n([ \t]+))", config, re.MULTILINE)
+    if l2 is None:
+        return config.rstrip("\n") + "\nl2: { loop_detection: no }\n"
+    if l2[1] == "{":
+        return config[:l2.end()] + " loop_detection: no," + config[l2.end():]
+    return config[:l2.end()] + f"loop_detection: no\n{l2[2]}" + config[l2.end():]
+
+
 @dataclass(frozen=True)
 class Ended:
     status: int

@@ -108,9 +108,11 @@ std::vector<BadFile> document_rows() {
        "3: (document): found a second document; allowed: one YAML document"},
       {"a list as the document", "- ports\n",
        "1: (document): found a list; allowed: a map with keys out of eal, ports, lcores, l2, "
+       "stations, "
        "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"a word as the document", "\nports\n",
        "2: (document): found \"ports\"; allowed: a map with keys out of eal, ports, lcores, l2, "
+       "stations, "
        "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"two empty documents", "---\n---\n",
        "2: (document): found a second document; allowed: one YAML document"},
@@ -123,6 +125,7 @@ std::vector<BadFile> document_rows() {
        "document"},
       {"an empty document", "# c\n---\n",
        "2: (document): found nothing; allowed: a map with keys out of eal, ports, lcores, l2, "
+       "stations, "
        "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"a comma first", ", ports: []\n",
        "1: (document): found text that is not YAML (no document begins so); allowed: one YAML "
@@ -144,10 +147,12 @@ std::vector<BadFile> document_rows() {
 std::vector<BadFile> key_rows() {
   return {
       {"an unknown key", with("l2: {", "vlan: 3\nl2: {"),
-       "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
+       "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
+       "metrics, "
        "control, tenants, spare, state_directory, drain_s, rings"},
       {"a misspelt key", with("rings:", "ring:"),
-       "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
+       "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
+       "metrics, "
        "control, tenants, spare, state_directory, drain_s, rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
@@ -157,29 +162,32 @@ std::vector<BadFile> key_rows() {
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
        "7: ports[0].RX-Queues: found an unknown key; allowed: name, device, macs, rx_queues, "
        "rx_steering, mtu, rx_descriptors, "
-       "tx_descriptors, outer_tag; did you mean rx_queues?"},
+       "tx_descriptors, outer_tag, bridge; did you mean rx_queues?"},
       {"an unknown key of eal", with("options:", "argv:"),
        "2: eal.argv: found an unknown key; allowed: options"},
       {"an unknown key of an lcore", with("id: 4, ", "id: 4, cpu: 4, "),
        "14: lcores[1].cpu: found an unknown key; allowed: id, roles, idle"},
       {"an unknown key of l2", with("l2: { aging_s", "l2: { aging"),
-       "16: l2.aging: found an unknown key; allowed: aging_s, entries; did you mean aging_s?"},
+       "16: l2.aging: found an unknown key; allowed: aging_s, entries, loop_detection; did you "
+       "mean aging_s?"},
       {"an unknown key of connections", with("plain_entries", "entries_plain"),
        "17: connections.entries_plain: found an unknown key; allowed: plain_entries, aging_s"},
       {"an unknown key of a member", with("ip: 10.0.0.2, port", "ip: 10.0.0.2, prot"),
        "25: rings[0].members[1].prot: found an unknown key; allowed: ip, port; did you mean port?"},
       {"a merge key", with("l2: {", "<<: {}\nl2: {"),
-       "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, connections, metrics, "
+       "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
+       "metrics, "
        "control, tenants, spare, state_directory, drain_s, rings"},
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
-       "macs, rx_queues, rx_steering, mtu, rx_descriptors, tx_descriptors, outer_tag"},
+       "macs, rx_queues, rx_steering, mtu, rx_descriptors, tx_descriptors, outer_tag, bridge"},
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
-       "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, connections, "
+       "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, stations, "
+       "connections, "
        "metrics, control, tenants, spare, state_directory, drain_s, rings"},
       {"an empty key", with("entries: 1024", "entries: 1024, : 5"),
-       "16: l2: found nothing as a key; allowed: aging_s, entries"},
+       "16: l2: found nothing as a key; allowed: aging_s, entries, loop_detection"},
       {"a key twice", with("l2: {", "rings: []\nl2: {"),
        "19: rings: found the key a second time (first on line 16); allowed: each key once"},
       {"a key twice in one line", with("plain_entries: 100", "aging_s: 5"),
@@ -242,16 +250,16 @@ std::vector<BadFile> kind_rows() {
       {"a port that is a word", "ports:\n  - p0\n",
        "2: ports[0]: found \"p0\"; allowed: a map with keys out of name, device, macs, rx_queues, "
        "rx_steering, mtu, rx_descriptors, "
-       "tx_descriptors, outer_tag"},
+       "tx_descriptors, outer_tag, bridge"},
       {"a port that is not there",
        "ports:\n  - { name: p0, device: d0 }\n  -   # second\n\n  # third\n  - { name: p1 }\n",
        "3: ports[1]: found nothing; allowed: a map with keys out of name, device, macs, rx_queues, "
        "rx_steering, mtu, "
-       "rx_descriptors, tx_descriptors, outer_tag"},
+       "rx_descriptors, tx_descriptors, outer_tag, bridge"},
       {"a port that is null", "ports:\n  - { name: p0, device: d0 }\n  - ~\n",
        "3: ports[1]: found nothing; allowed: a map with keys out of name, device, macs, rx_queues, "
        "rx_steering, mtu, "
-       "rx_descriptors, tx_descriptors, outer_tag"},
+       "rx_descriptors, tx_descriptors, outer_tag, bridge"},
       {"a name that is a list", with("name: p1", "name: [p1]"),
        "11: ports[1].name: found a list; allowed: a name of letters, digits, '_', '.' and '-', but "
        "not all or json"},
@@ -265,7 +273,7 @@ std::vector<BadFile> kind_rows() {
       {"roles as a word", with("[tx]", "tx"),
        "15: lcores[2].roles: found \"tx\"; allowed: a list of 1 to 4 roles"},
       {"l2 as a number", with("{ aging_s: 60, entries: 1024 }", "300"),
-       "16: l2: found 300; allowed: a map with keys out of aging_s, entries"},
+       "16: l2: found 300; allowed: a map with keys out of aging_s, entries, loop_detection"},
       {"connections as a list", with("{ plain_entries: 100, aging_s: 30 }", "[100, 30]"),
        "17: connections: found a list; allowed: a map with keys out of plain_entries, aging_s"},
       {"rings as a map", "ports: [{ name: p0, device: d0 }]\nrings:\n  id: 7\n",
@@ -915,6 +923,69 @@ TEST(Config, RulesMaySteer) {
   EXPECT_EQ(config.ports[0].rx_steering, RxSteering::flow);
 }
 
+/// Stations beside two ports, of which p1 does not bridge.
+std::string with_stations(std::string_view stations, unsigned entries = 8192) {
+  return fmt::format("ports: [{{ name: p0, device: d0 }}, {{ name: p1, device: d1, bridge: no }}]\n"
+                     "l2: {{ entries: {} }}\n"
+                     "stations: {}\n",
+                     entries, stations);
+}
+
+TEST(Config, PortsMayLeaveTheBridge) {
+  const Config config = parse_config(with_stations("[]"), "f.yaml");
+  EXPECT_EQ(config.ports[0].bridge, YesNo::yes);
+  EXPECT_EQ(config.ports[1].bridge, YesNo::no);
+  EXPECT_EQ(config.l2.loop_detection, YesNo::yes);
+  EXPECT_EQ(error_of("ports: [{ name: p0, device: d0, bridge: maybe }]"),
+            "f.yaml:1: ports[0].bridge: found \"maybe\"; allowed: yes or no");
+}
+
+TEST(Config, StationsAreTiedToPortsThatBridge) {
+  const std::string mac = "52:54:00:00:00:07";
+  const Config config =
+      parse_config(with_stations(fmt::format("[{{ mac: '{}', port: p0 }}]", mac)), "f.yaml");
+  ASSERT_EQ(config.stations.size(), 1U);
+  EXPECT_EQ(to_string(config.stations[0].mac), mac);
+  EXPECT_EQ(config.stations[0].port, "p0");
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"[{ mac: '52:54:00:00:00:07', port: p1 }]",
+       "f.yaml:3: stations[0].port: found \"p1\", which has bridge: no; allowed: a port with "
+       "bridge: yes"},
+      {"[{ mac: '01:00:5e:00:00:01', port: p0 }]",
+       "f.yaml:3: stations[0].mac: found \"01:00:5e:00:00:01\"; allowed: a unicast MAC address as "
+       "52:54:00:00:00:01"},
+      {"[{ mac: '52:54:00:00:00:07', port: p0 }, { mac: '52:54:00:00:00:07', port: p0 }]",
+       "f.yaml:3: stations[1].mac: found \"52:54:00:00:00:07\", which is stations[0].mac on line 3 "
+       "too; allowed: each station once"},
+  };
+  for (const auto& [stations, error] : rows) {
+    EXPECT_EQ(error_of(with_stations(stations)), error);
+  }
+}
+
+/// The MAC table has eight places for addresses whose hashes are alike.
+TEST(Config, TiedStationsFillASixteenthOfTheTable) {
+  std::string stations = "{ mac: '52:54:00:00:00:01', port: p0 }";
+  EXPECT_EQ(error_of(with_stations("[" + stations + "]", 16)), std::nullopt);
+  stations += ", { mac: '52:54:00:00:00:02', port: p0 }";
+  EXPECT_EQ(error_of(with_stations("[" + stations + "]", 16)),
+            "f.yaml:3: stations: found 2, with l2.entries 16; allowed: at most 1, or l2.entries of "
+            "at least 32");
+}
+
+/// A switch runs with other ports than its file has by now.
+TEST(Config, TiedStationsHavePortsThatAreOpen) {
+  const std::string yaml = with_stations("[{ mac: '52:54:00:00:00:07', port: p0 }]");
+  PortConfig other;
+  other.name = "p5";
+  try {
+    parse_config(yaml, "f.yaml", {other});
+    ADD_FAILURE() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "f.yaml:3: stations[0].port: found \"p0\"; allowed: p5");
+  }
+}
+
 TEST(Config, LeastFileTakesEveryDefault) {
   const Config config = parse_config("ports: [{ name: p0, device: net_null0 }]", "f.yaml");
   EXPECT_TRUE(config.eal_options.empty());
@@ -938,6 +1009,9 @@ TEST(Config, LeastFileTakesEveryDefault) {
   EXPECT_EQ(config.connections.plain_entries, 4096U);
   EXPECT_EQ(config.connections.aging_s, 600U);
   EXPECT_TRUE(config.rings.empty());
+  EXPECT_EQ(config.ports[0].bridge, YesNo::yes);
+  EXPECT_EQ(config.l2.loop_detection, YesNo::yes);
+  EXPECT_TRUE(config.stations.empty());
 }
 
 TEST(Config, InterfaceExample) {

@@ -31,11 +31,15 @@ ports:
     rx_descriptors: 512
     tx_descriptors: 256
     outer_tag: 802.1ad
+    bridge: yes
   - { name: up0, device: d1 }
   - { name: up1, device: d2 }
+  - { name: p9, device: "net_tap1,iface=b" }
 lcores:
   - { id: 1, roles: [rx, worker, tx], idle: yield }
-l2: { aging_s: 60, entries: 1024 }
+l2: { aging_s: 60, entries: 1024, loop_detection: yes }
+stations:
+  - { mac: "52:54:00:00:00:07", port: p9 }
 connections: { plain_entries: 100, aging_s: 30 }
 metrics: { listen: "127.0.0.1:9464" }
 control:
@@ -112,8 +116,9 @@ struct Edit {
   Effect effect;
 };
 
-constexpr std::string_view kMorePorts = "[{ name: p0, device: d0 }, { name: up0, device: d1 }, "
-                                        "{ name: up1, device: d2 }, { name: p1, device: d3 }]";
+constexpr std::string_view kMorePorts =
+    "[{ name: p0, device: d0 }, { name: up0, device: d1 }, { name: up1, device: d2 }, "
+    "{ name: p1, device: d3 }, { name: p9, device: d9 }]";
 constexpr std::string_view kTwoLcores =
     "[{ id: 1, roles: [rx, worker, tx] }, { id: 2, roles: [tx] }]";
 
@@ -139,6 +144,7 @@ constexpr std::array kEdits{
          Effect::restart},
     Edit{"ports[].outer_tag", "ports[].outer_tag", "802.1Q", "ports[p0].outer_tag",
          Effect::restart},
+    Edit{"ports[].bridge", "ports[].bridge", "no", "ports[p0].bridge", Effect::in_place},
     Edit{"lcores", "lcores", kTwoLcores, "lcores[2]", Effect::restart},
     Edit{"lcores[].id", "lcores[].id", "3", "lcores[3]", Effect::restart},
     Edit{"lcores[].roles", "lcores[].roles", "[rx, worker, tx, control]", "lcores[1].roles",
@@ -146,6 +152,12 @@ constexpr std::array kEdits{
     Edit{"lcores[].idle", "lcores[].idle", "spin", "lcores[1].idle", Effect::restart},
     Edit{"l2.aging_s", "l2.aging_s", "61", "l2.aging_s", Effect::in_place},
     Edit{"l2.entries", "l2.entries", "2048", "l2.entries", Effect::restart},
+    Edit{"l2.loop_detection", "l2.loop_detection", "no", "l2.loop_detection", Effect::in_place},
+    Edit{"stations", "stations", "[]", "stations[52:54:00:00:00:07]", Effect::in_place},
+    Edit{"stations[].mac", "stations[].mac", "52:54:00:00:00:08", "stations[52:54:00:00:00:08]",
+         Effect::in_place},
+    Edit{"stations[].port", "stations[].port", "p0", "stations[52:54:00:00:00:07].port",
+         Effect::in_place},
     Edit{"connections.plain_entries", "connections.plain_entries", "1", "connections.plain_entries",
          Effect::restart},
     Edit{"connections.aging_s", "connections.aging_s", "31", "connections.aging_s",

@@ -274,6 +274,42 @@ TEST_F(L2FastPathTest, DoesNotMovePinnedStations) {
   EXPECT_EQ(send(frame_between(0, 1), 0).ports, 0b0010u);
 }
 
+TEST_F(L2FastPathTest, KeepsToShutPorts) {
+  introduce(3);
+  EXPECT_TRUE(goes_fast(frame_between(0, 1), 0));
+  both([](Lab& lab) { lab.bridge().shut(0b0010, l2::Bridge::Why::loop); });
+  begin_burst();
+  const auto is_dropped = [this](const Bytes& frame, std::uint16_t ingress) {
+    const Outcome outcome = send(frame, ingress);
+    return outcome.ports == 0 &&
+           outcome.drops[static_cast<std::size_t>(DropReason::not_bridged)] == 1;
+  };
+  EXPECT_TRUE(is_dropped(frame_between(0, 1), 0));
+  EXPECT_TRUE(is_dropped(frame_between(1, 0), 1));
+  EXPECT_TRUE(is_dropped(frame_between(7, 0), 1));
+  begin_burst();
+  EXPECT_TRUE(goes_fast(frame_between(0, 2), 0));
+}
+
+TEST_F(L2FastPathTest, DropsImpostorsOfTiedStations) {
+  introduce(3);
+  both([](Lab& lab) { ASSERT_TRUE(lab.stations().tie(station(1), 1, lab.now())); });
+  begin_burst();
+  EXPECT_TRUE(goes_fast(frame_between(1, 0), 1));
+  begin_burst();
+  const Outcome outcome = send(frame_between(1, 0), 2);
+  EXPECT_EQ(outcome.ports, 0u);
+  EXPECT_EQ(outcome.drops[static_cast<std::size_t>(DropReason::tied_elsewhere)], 1u);
+}
+
+/// Whatever lies behind their EtherType, which others use too.
+TEST_F(L2FastPathTest, LeavesLoopProbesToTheStages) {
+  introduce(3);
+  Bytes frame = frame_between(0, 1);
+  test::put16(frame, 12, 0x88b5);
+  EXPECT_FALSE(goes_fast(frame, 0));
+}
+
 TEST_F(L2FastPathTest, LeavesAllFramesToTheStagesWhileSomebodyTraces) {
   introduce(3);
   both([](Lab& lab) { lab.trace().switch_on(); });

@@ -452,6 +452,79 @@ TEST(MacTable, NobodyStealsAStationThatIsPinnedMeanwhile) {
 constexpr std::uint64_t kAging = 1000;
 
 /// Four ports; stations 1, 2, 3 have sent frames from ports 1, 2, 3.
+TEST(MacTable, ATiedStationNeitherAgesNorMoves) {
+  MacTable table(16, 300);
+  ASSERT_TRUE(table.tie(station(1), 0, 0));
+  EXPECT_TRUE(table.is_tied(station(1)));
+  table.learn(station(1), 5, 10);
+  table.forget_port(0);
+  EXPECT_EQ(table.port_of(station(1), 1'000'000), 0);
+  table.learn(station(1), 0, 1'000'010);
+  table.untie(station(1), 1'000'020);
+  EXPECT_FALSE(table.is_tied(station(1)));
+  EXPECT_EQ(table.port_of(station(1), 1'000'320), 0) << "as if it was heard then";
+  EXPECT_EQ(table.port_of(station(1), 1'000'321), std::nullopt);
+  table.untie(station(1), 1'000'330); // one too many
+  table.learn(station(1), 5, 1'000'340);
+  EXPECT_EQ(table.port_of(station(1), 1'000'340), 5);
+}
+
+TEST(MacTable, ATieWinsOverWhatWasLearntAndPinned) {
+  MacTable table(16, 300);
+  table.learn(station(1), 3, 0);
+  ASSERT_TRUE(table.tie(station(1), 63, 1));
+  EXPECT_EQ(table.port_of(station(1), 1), 63);
+  ASSERT_TRUE(table.pin(station(2), 3, 0));
+  ASSERT_TRUE(table.tie(station(2), 4, 1));
+  EXPECT_EQ(table.port_of(station(2), 1), 4);
+  table.unpin(station(2), 3, 2);
+  EXPECT_EQ(table.port_of(station(2), 1'000'000), 4);
+  ASSERT_TRUE(table.tie(station(2), 5, 3)) << "to another port";
+  EXPECT_EQ(table.port_of(station(2), 3), 5);
+}
+
+TEST(MacTable, ATiedStationIsPinnedWhereItIs) {
+  MacTable table(16, 300);
+  ASSERT_TRUE(table.tie(station(1), 3, 0));
+  EXPECT_FALSE(table.pin(station(1), 4, 0));
+  ASSERT_TRUE(table.pin(station(1), 3, 0));
+  EXPECT_EQ(pins_of(table, station(1)), 1u);
+  EXPECT_TRUE(table.is_tied(station(1)));
+  EXPECT_FALSE(table.move_pin(station(1), 3, 4, 1)) << "the configuration wins";
+  EXPECT_EQ(table.port_of(station(1), 1), 3);
+  ASSERT_TRUE(table.pin(station(1), 3, 1));
+  table.untie(station(1), 2);
+  EXPECT_EQ(table.port_of(station(1), 1'000'000), 3) << "still pinned";
+  table.unpin(station(1), 3, 1'000'000);
+  EXPECT_EQ(table.port_of(station(1), 1'000'301), std::nullopt);
+}
+
+TEST(MacTable, EightTiesCloseABucket) {
+  MacTable table(8, 300);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    table.learn(station(100 + i), 1, 0);
+    ASSERT_TRUE(table.tie(station(i), 7, 0)) << i;
+  }
+  EXPECT_FALSE(table.tie(station(8), 8, 0));
+  EXPECT_FALSE(table.pin(station(8), 8, 0));
+  table.learn(station(8), 8, 0);
+  EXPECT_EQ(table.port_of(station(8), 0), std::nullopt);
+}
+
+TEST(MacTable, TellsImpostorsOfTiedStations) {
+  MacTable table(16, 300);
+  table.learn(station(1), 3, 0);
+  ASSERT_TRUE(table.pin(station(2), 3, 0));
+  EXPECT_FALSE(table.is_tied_elsewhere(station(1), 5));
+  ASSERT_TRUE(table.tie(station(4), 3, 0));
+  EXPECT_FALSE(table.is_tied_elsewhere(station(1), 5)) << "it moves";
+  EXPECT_FALSE(table.is_tied_elsewhere(station(2), 5)) << "rings have rules of their own";
+  EXPECT_FALSE(table.is_tied_elsewhere(station(4), 3));
+  EXPECT_TRUE(table.is_tied_elsewhere(station(4), 5));
+  table.untie(station(4), 0);
+  EXPECT_FALSE(table.is_tied_elsewhere(station(4), 5));
+}
+
 class FourPorts : public testing::Test {
  protected:
   FourPorts() {
@@ -540,6 +613,51 @@ TEST_F(FourPorts, PinsNobodyElsesSource) {
     EXPECT_FALSE(bridge_.pin_source(frame(station(1), from_number(group)), 3, 1).has_value());
     EXPECT_EQ(stations_.port_of(from_number(group), 1), std::nullopt);
   }
+}
+
+TEST_F(FourPorts, AShutPortIsNoneOfTheBridges) {
+  bridge_.shut(0b0100, Bridge::Why::configured);
+  const MacAddress broadcast = from_number(0xffffffffffff);
+  EXPECT_TRUE(bridge_.is_shut(2));
+  EXPECT_EQ(bridge_.egress_of(frame(broadcast, station(60)), 0, 1).ports, 0b1010u);
+  EXPECT_EQ(bridge_.egress_of(frame(station(1), station(60)), 0, 1).ports, 0b0010u);
+  const auto is_dropped = [&](const MacAddress& destination, std::uint16_t ingress) {
+    const Egress egress = bridge_.egress_of(frame(destination, station(60)), ingress, 1);
+    return egress.ports == 0 && egress.drop == DropReason::not_bridged;
+  };
+  EXPECT_TRUE(is_dropped(station(2), 0)) << "known there before";
+  EXPECT_TRUE(is_dropped(station(1), 2)) << "from there";
+  EXPECT_TRUE(is_dropped(station(50), 2));
+  EXPECT_TRUE(is_dropped(broadcast, 2));
+  EXPECT_EQ(bridge_.others_of(2), 0u);
+  EXPECT_EQ(bridge_.others_of(0), 0b1010u);
+  bridge_.learn(frame(station(1), station(71)), 2, 1);
+  EXPECT_EQ(stations_.port_of(station(71), 1), std::nullopt);
+  EXPECT_FALSE(bridge_.pin_source(frame(station(1), station(71)), 2, 1).has_value());
+  EXPECT_EQ(Bridge::egress_by(2, 0).ports, 0b0100u) << "what names its port goes there";
+  const std::uint16_t from_switch = UINT16_MAX;
+  EXPECT_EQ(bridge_.egress_of(frame(station(1), station(60)), from_switch, 1).ports, 0b0010u);
+  EXPECT_TRUE(is_dropped(station(2), from_switch));
+}
+
+TEST_F(FourPorts, APortIsOpenWhenNoReasonShutsIt) {
+  bridge_.shut(0b0100, Bridge::Why::configured);
+  bridge_.shut(0b1100, Bridge::Why::loop);
+  bridge_.shut(0, Bridge::Why::configured);
+  EXPECT_TRUE(bridge_.is_shut(2));
+  bridge_.shut(0b1000, Bridge::Why::loop);
+  EXPECT_FALSE(bridge_.is_shut(2));
+  EXPECT_TRUE(bridge_.is_shut(3));
+  EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 1).ports, 0b0100u);
+}
+
+TEST_F(FourPorts, APinDoesNotMoveToAShutPort) {
+  const auto pin = bridge_.pin_source(frame(station(1), station(2)), 2, 1);
+  ASSERT_TRUE(pin.has_value());
+  bridge_.shut(0b1000, Bridge::Why::configured);
+  EXPECT_FALSE(bridge_.move(*pin, 3, 1).has_value());
+  EXPECT_EQ(stations_.port_of(station(2), 1), 2);
+  EXPECT_EQ(stations_.port_of(station(2), kAging + 2), std::nullopt) << "pinned no more";
 }
 
 TEST(Bridge, SendsByTheOnePortThatIsNamed) {

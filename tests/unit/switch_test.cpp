@@ -1374,6 +1374,25 @@ const std::vector<DropRow> kDropRows{
      [](Scene& s) { s.fixture.send(ethernet(test::mac("01:80:c2:00:00:0e")), 1); }},
     {DropReason::no_egress,
      [](Scene& s) { s.fixture.send(ethernet(test::mac("ff:ff:ff:ff:ff:ff")), 0); }, 1},
+    {DropReason::not_bridged,
+     [](Scene& s) {
+       s.fixture.inside().bridge().shut(0b1000, l2::Bridge::Why::configured);
+       s.fixture.send(ethernet(s.four.mac_of(1)), 3);
+     }},
+    {DropReason::tied_elsewhere,
+     [](Scene& s) {
+       ASSERT_TRUE(s.fixture.inside().stations().tie(test::mac("02:ee:00:00:00:01"), 2, 0));
+       s.fixture.send(ethernet(s.four.mac_of(1)), 3);
+     }},
+    {DropReason::loop_probe,
+     [](Scene& s) {
+       s.fixture.inside().probes().are_sent = true;
+       wire::LoopProbe probe{};
+       probe.magic.set(wire::kLoopProbeMagic);
+       probe.version.set(wire::kLoopProbeVersion);
+       const wire::LoopProbeFrame frame = frame_of(probe);
+       s.fixture.send(Bytes(frame.begin(), frame.end()), 3);
+     }},
     {DropReason::too_long,
      [](Scene& s) { s.fixture.send(ethernet(s.four.mac_of(1), kMaxFrame + 1), 0); }},
 };

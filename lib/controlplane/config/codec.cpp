@@ -103,6 +103,10 @@ std::string in_words(const Value& /*value*/, const wire::IpAddress& address) {
   return to_string(address);
 }
 
+std::string in_words(const Value& /*value*/, const wire::MacAddress& address) {
+  return to_string(address);
+}
+
 std::string in_words(const Value& /*value*/, const std::vector<std::string>& list) {
   return joined(list);
 }

@@ -105,6 +105,7 @@ void read_value(const yaml::Reader& node, const Value& value, std::optional<T>& 
 std::string in_words(const Value& value, std::uint64_t number);
 std::string in_words(const Value& value, const std::string& text);
 std::string in_words(const Value& value, const wire::IpAddress& address);
+std::string in_words(const Value& value, const wire::MacAddress& address);
 std::string in_words(const Value& value, const std::vector<std::string>& list);
 std::string in_words(const Value& value, const std::vector<wire::MacAddress>& list);
 std::string in_words(const Value& value, const std::vector<AddressBlock>& list);

@@ -272,6 +272,35 @@ class RingsReader {
   std::map<wire::IpAddress, Tie> ties_;
 };
 
+/// Of the ports that are there.
+std::vector<std::string_view> names_of(const std::vector<PortConfig>& ports) {
+  std::vector<std::string_view> names;
+  for (const PortConfig& port : ports) {
+    if (port.is_there()) {
+      names.push_back(port.name);
+    }
+  }
+  return names;
+}
+
+/// A station's port, of those of the file.
+void check_bridged(const Reader& node, const std::vector<PortConfig>& ports) {
+  const std::vector<std::string_view> names = names_of(ports);
+  if (ports[node.one_of(Words(names))].bridge == YesNo::no) {
+    node.fail(node.found() + ", which has bridge: no", "a port with bridge: yes");
+  }
+}
+
+/// Their ports are among those that a switch runs with.
+void check_stations(const Reader& node, const std::vector<PortConfig>& running) {
+  const std::vector<std::string_view> names = names_of(running);
+  if (node.is_present()) {
+    for (const Reader& item : items_at(node, field_of(config_fields(), "stations").value)) {
+      item.at("port").one_of(Words(names));
+    }
+  }
+}
+
 void read_rings(const Reader& root, const std::vector<PortConfig>& ports, Config& config) {
   if (const Reader rings = root.at("rings"); rings.is_present()) {
     config.rings = RingsReader(ports, config.tenants).read(rings);
@@ -304,6 +333,25 @@ void read_lcores(const Reader& node, Config& config) {
     config.lcores.push_back(reader.read_lcore(item));
   }
   reader.check_roles(node);
+}
+
+void read_stations(const Reader& node, Config& config) {
+  if (!node.is_present()) {
+    return;
+  }
+  const std::vector<Reader> items = items_at(node, field_of(config_fields(), "stations").value);
+  if (const std::uint32_t most = config.l2.entries / 16; items.size() > most) {
+    node.fail(fmt::format("{}, with l2.entries {}", items.size(), config.l2.entries),
+              fmt::format("at most {}, or l2.entries of at least {}", most, 16 * items.size()));
+  }
+  Once<wire::MacAddress> macs;
+  for (const Reader& item : items) {
+    StationConfig& station = config.stations.emplace_back();
+    read_map(station_fields(), item, station);
+    const Reader mac = item.at("mac");
+    macs.add(station.mac, mac, mac.found(), "each station once");
+    check_bridged(item.at("port"), config.ports);
+  }
 }
 
 void read_tenants(const Reader& node, Config& config) {
@@ -382,6 +430,7 @@ Config parse_config(std::string_view yaml, std::string_view name,
                     const std::vector<PortConfig>& running) {
   const Reader root = Reader::parse(yaml, name);
   Config config = read_config(root);
+  check_stations(root.at("stations"), running);
   read_rings(root, running, config);
   return config;
 }

@@ -25,6 +25,8 @@ enum class RxSteering : std::uint8_t {
   flow, // for ring neighbours' frames a rule (rte_flow): the queue of their ring's worker
 };
 
+enum class YesNo : std::uint8_t { yes, no };
+
 struct PortConfig {
   // Letters, digits, '_', '.', '-'; unique. Empty: a place in a running switch that has no port.
   std::string name;
@@ -34,6 +36,7 @@ struct PortConfig {
   RxSteering rx_steering = RxSteering::rss; // flow: with at least two receive queues
   // The outermost VLAN tag on this port's links, for drivers that do not report it.
   wire::EtherType outer_tag = wire::EtherType::vlan;
+  YesNo bridge = YesNo::yes;           // no: for packets between ring neighbours alone
   std::uint16_t mtu = 1500;            // bytes of Ethernet payload, 1280 .. 9216
   std::uint16_t rx_descriptors = 1024; // per queue, power of two, 64 .. 32768
   std::uint16_t tx_descriptors = 1024;
@@ -59,6 +62,13 @@ struct LcoreConfig {
 struct L2Config {
   std::uint32_t aging_s = 300;  // 1 .. 1000000
   std::uint32_t entries = 8192; // MAC addresses remembered, power of two, 16 .. 2^20
+  YesNo loop_detection = YesNo::yes;
+};
+
+/// A station that is tied to a port.
+struct StationConfig {
+  wire::MacAddress mac; // of a host; unique
+  std::string port;     // its name; it has `bridge: yes`
 };
 
 struct ConnectionsConfig {
@@ -124,6 +134,7 @@ struct Config {
   std::vector<LcoreConfig> lcores;
   bool has_own_lcores = false; // whether the file has `lcores`
   L2Config l2;
+  std::vector<StationConfig> stations; // at most a 16th of l2.entries
   ConnectionsConfig connections;
   MetricsConfig metrics;
   ControlConfig control;

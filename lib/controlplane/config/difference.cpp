@@ -194,6 +194,23 @@ void compare_lcores(const Config& from, const Config& to, std::vector<Change>& c
       });
 }
 
+void compare_stations(const Config& from, const Config& to, std::vector<Change>& changes) {
+  const auto place = [](const StationConfig& station) {
+    return fmt::format("stations[{}]", wire::to_string(station.mac));
+  };
+  Lists{from.stations, to.stations, &StationConfig::mac}.visit(
+      [&](const StationConfig& station) {
+        changes.push_back({place(station), station.port, std::string(kNothing), Effect::in_place});
+      },
+      [&](const StationConfig& before, const StationConfig& after) {
+        compare<StationConfig>(station_fields(), place(before) + ".", {from, before}, {to, after},
+                               changes);
+      },
+      [&](const StationConfig& station) {
+        changes.push_back({place(station), std::string(kNothing), station.port, Effect::in_place});
+      });
+}
+
 void compare_tenants(const Config& from, const Config& to, std::vector<Change>& changes) {
   const auto place = [](const TenantConfig& tenant) {
     return fmt::format("tenants[{}]", tenant.name);

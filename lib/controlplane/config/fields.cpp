@@ -15,6 +15,7 @@ namespace weir::config {
 namespace {
 
 constexpr std::uint64_t kMostRings = 4096;
+constexpr std::uint64_t kMostStations = 65536; // a 16th of the most entries
 constexpr std::string_view kFileForm = "the path of a PEM file";
 constexpr Text kPersonForm{"a name of at most 64 letters, digits, '_', '.', '@' and '-'",
                            is_certificate_name};
@@ -39,6 +40,11 @@ const Fields<L2Config>& l2_fields() {
                               "seconds until a silent station is forgotten", Effect::in_place),
       key<&L2Config::entries>("entries", PowerOfTwo{{16, 1U << 20}}, "most stations",
                               Effect::restart),
+      key<&L2Config::loop_detection>(
+          "loop_detection", OneWordOf{kYesNo},
+          "whether the switch sends a probe by each port with bridge: yes once a second, to find "
+          "loops",
+          Effect::in_place),
   };
   return fields;
 }
@@ -205,6 +211,10 @@ const Fields<PortConfig>& port_fields() {
           "outer_tag", OneWordOf{kOuterTagNames},
           "the outermost VLAN tag on the port's links, for af_packet, which does not report it",
           Effect::restart),
+      key<&PortConfig::bridge>(
+          "bridge", OneWordOf{kYesNo},
+          "no: only packets between ring neighbours come and go, and no station is learnt",
+          Effect::in_place),
   };
   return fields;
 }
@@ -218,6 +228,19 @@ const Fields<LcoreConfig>& lcore_fields() {
           Effect::restart, kNeeded),
       key<&LcoreConfig::idle>("idle", OneWordOf{kIdleNames}, "what an idle lcore does",
                               Effect::restart),
+  };
+  return fields;
+}
+
+const Fields<StationConfig>& station_fields() {
+  static const Fields<StationConfig> fields{
+      naming_key<&StationConfig::mac>("mac", Text{"a unicast MAC address as 52:54:00:00:00:01"},
+                                      "the station's address"),
+      key<&StationConfig::port>(
+          "port", Text{"the name of a port with bridge: yes"},
+          "where it is: it neither ages nor moves, and frames with this source from another port "
+          "are dropped",
+          Effect::in_place, kNeeded),
   };
   return fields;
 }
@@ -356,6 +379,10 @@ const Fields<Config>& config_fields() {
           "lcores", List{{1, 1024}, "lcores"}, "the CPUs that the switch takes, and for what",
           otherwise("control on 0, the rest on 1"), lcore_fields(), read_lcores, compare_lcores),
       map<&Config::l2>("l2", l2_fields(), "its keys' defaults"),
+      entries<Config>("stations", List{{0, kMostStations}, "stations"},
+                      "stations that are tied to a port; at most a 16th of l2.entries",
+                      otherwise("none"), station_fields(), read_stations, compare_stations)
+          .taking(&Config::stations),
       map<&Config::connections>("connections", connections_fields(), "its keys' defaults"),
       map<&Config::metrics>("metrics", metrics_fields(), "no metrics"),
       map<&Config::control>("control", control_fields(),

@@ -55,6 +55,13 @@ struct Field {
     leaves.clear();
     return std::move(*this);
   }
+
+  /// What changes in place is this member.
+  template <typename Member>
+  Field<T> taking(Member T::*member) && {
+    take = [member](T& running, const T& wanted) { running.*member = wanted.*member; };
+    return std::move(*this);
+  }
 };
 
 template <typename T>
@@ -63,6 +70,7 @@ using Fields = std::vector<Field<T>>;
 const Fields<Config>& config_fields();
 const Fields<PortConfig>& port_fields();
 const Fields<LcoreConfig>& lcore_fields();
+const Fields<StationConfig>& station_fields();
 const Fields<TenantConfig>& tenant_fields();
 const Fields<ring::RingSpec>& ring_fields();
 const Fields<ring::Member>& member_fields();

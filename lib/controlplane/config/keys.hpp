@@ -19,12 +19,13 @@ namespace weir::config {
 /// DPDK on Debian has no more (RTE_MAX_ETHPORTS).
 inline constexpr std::uint64_t kMostPorts = 32;
 
-// Indexed by Role, Idle, ring::KeepAlive and RxSteering.
+// Indexed by Role, Idle, ring::KeepAlive, RxSteering and YesNo.
 inline constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
 inline constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};
 inline constexpr std::array<std::string_view, 3> kKeepAliveNames{"ack", "rnr", "off"};
 inline constexpr std::array<std::string_view, 2> kRxSteeringNames{"rss", "flow"};
 inline constexpr std::array<std::string_view, 2> kOuterTagNames{"802.1Q", "802.1ad"};
+inline constexpr std::array<std::string_view, 2> kYesNo{"yes", "no"};
 
 // What may stand for a key.
 

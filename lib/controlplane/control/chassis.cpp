@@ -86,6 +86,8 @@ Chassis::Chassis(const config::Config& start, const std::vector<ring::RingSpec>&
       memories(memories_of(*placement.share())),
       stations(start.l2.entries, milliseconds(start.l2.aging_s), hash_key),
       bridge(stations, static_cast<std::uint16_t>(start.ports.size())), config(start) {
+  bridge.shut(unbridged_ports(start), l2::Bridge::Why::configured);
+  tie_stations(start, stations, lcore::Clock().now().ms());
   check_memory();
   open_ports();
   make_pool();

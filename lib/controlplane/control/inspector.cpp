@@ -2,6 +2,7 @@
 #include "control/inspector.hpp"
 
 #include "control/chassis.hpp"
+#include "control/loops.hpp"
 #include "control/port_counts.hpp"
 #include "control/ring_admin.hpp"
 #include "lcore/clock.hpp"
@@ -87,12 +88,16 @@ frame::PortCounters Inspector::port_counters(std::uint16_t port) const {
 
 std::vector<Station> Inspector::stations() const {
   std::vector<Station> stations;
-  chassis_.stations.for_each(lcore::Clock().now().ms(),
-                             [&](const wire::MacAddress& mac, std::uint16_t port,
-                                 std::uint64_t age_ms, std::uint64_t pins) {
-                               stations.push_back({mac, port, age_ms, pins});
-                             });
+  chassis_.stations.for_each(
+      lcore::Clock().now().ms(), [&](const wire::MacAddress& mac, std::uint16_t port,
+                                     std::uint64_t age_ms, std::uint64_t pins) {
+        stations.push_back({mac, port, age_ms, pins, chassis_.stations.is_tied(mac)});
+      });
   return stations;
+}
+
+PortLoops Inspector::loops(std::uint16_t port) const {
+  return loops_.of(port);
 }
 
 const Tenants& Inspector::tenants() const {
@@ -170,7 +175,14 @@ std::vector<LcoreSnapshot> Inspector::lcores() const {
 }
 
 stage::RingSnapshot Inspector::snapshot_of(std::uint16_t ring, const Quiesce& quiesced) const {
-  return stage::snapshot_ring(chassis_.worker_of(ring, quiesced), ring, lcore::Clock().now());
+  const stage::Worker& worker = chassis_.worker_of(ring, quiesced);
+  stage::RingSnapshot snapshot = stage::snapshot_ring(worker, ring, lcore::Clock().now());
+  // Behind a port that does not bridge nobody is pinned.
+  std::erase_if(snapshot.unpinned, [&](std::uint16_t child) {
+    const auto port = worker.incarnations().ports().port_of({ring, child});
+    return port && chassis_.bridge.is_shut(*port);
+  });
+  return snapshot;
 }
 
 RingsSeen Inspector::rings() const {

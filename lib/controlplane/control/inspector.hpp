@@ -2,6 +2,7 @@
 #pragma once
 
 #include "control/leases.hpp"
+#include "control/loop_judge.hpp"
 #include "control/memory.hpp"
 #include "control/no_such_ring.hpp"
 #include "control/snapshots.hpp"
@@ -18,6 +19,7 @@
 namespace weir::control {
 
 struct Chassis;
+class Loops;
 class Port;
 class PortCounts;
 class RingAdmin;
@@ -30,8 +32,9 @@ class RingAdmin;
 class Inspector {
  public:
   /// All outlive it.
-  Inspector(const Chassis& chassis, const RingAdmin& rings, const PortCounts& counts)
-      : chassis_(chassis), rings_(rings), counts_(counts) {}
+  Inspector(const Chassis& chassis, const RingAdmin& rings, const PortCounts& counts,
+            const Loops& loops)
+      : chassis_(chassis), rings_(rings), counts_(counts), loops_(loops) {}
 
   // These do not stop the lcores.
 
@@ -44,6 +47,8 @@ class Inspector {
   std::shared_ptr<const ring::RingSet> ring_set() const;
   /// Counts since PortAdmin::clear_counters().
   frame::PortCounters port_counters(std::uint16_t port) const;
+  /// What is known of loops at the port.
+  PortLoops loops(std::uint16_t port) const;
   /// The MAC table, in no order.
   std::vector<Station> stations() const;
   const Tenants& tenants() const;
@@ -84,6 +89,7 @@ class Inspector {
   const Chassis& chassis_;
   const RingAdmin& rings_;
   const PortCounts& counts_;
+  const Loops& loops_;
 };
 
 } // namespace weir::control

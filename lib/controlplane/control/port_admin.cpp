@@ -71,6 +71,8 @@ void PortAdmin::open(std::uint16_t place, const std::shared_ptr<Port>& port,
   for (const auto& lcore : chassis_.lcores) {
     lcore->set_frame_limit(place, stage::max_frame_bytes(settings.mtu));
   }
+  chassis_.bridge.shut(unbridged_ports(chassis_.config.read(quiesced)),
+                       l2::Bridge::Why::configured);
   chassis_.bridge.add_port(place);
   former_ports = chassis_.ports.swap(std::move(next_ports), lock, quiesced);
 }

@@ -7,9 +7,11 @@
 #include "control/port_rules.hpp"
 #include "control/ring_admin.hpp"
 #include "control/settings.hpp"
+#include "lcore/clock.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -213,6 +215,8 @@ void Reload::change_in_place(const ReloadPlan& plan, const config::Config& wante
   {
     const Quiesce quiesced(chassis_.lcores);
     changed = chassis_.config.swap(std::move(changed), lock, quiesced);
+    chassis_.bridge.shut(unbridged_ports(chassis_.config.read(quiesced)),
+                         l2::Bridge::Why::configured);
     next = chassis_.rings.swap(std::move(next), lock, quiesced);
     for (const ring::RingSpec& spec : plan.changed) {
       rings_.note_change(index_of(chassis_.rings.read(quiesced), spec.id), lock, quiesced);
@@ -222,6 +226,21 @@ void Reload::change_in_place(const ReloadPlan& plan, const config::Config& wante
     }
   }
   chassis_.stations.set_aging(milliseconds(wanted.l2.aging_s));
+  change_stations(*changed, chassis_.config.read(lock));
+}
+
+/// Those that are tied no longer go first: their places may be needed.
+void Reload::change_stations(const config::Config& before, const config::Config& now) {
+  const std::uint64_t now_ms = lcore::Clock().now().ms();
+  for (const config::StationConfig& station : before.stations) {
+    if (std::ranges::find(now.stations, station.mac, &config::StationConfig::mac) ==
+        now.stations.end()) {
+      chassis_.stations.untie(station.mac, now_ms);
+    }
+  }
+  tie_stations(now, chassis_.stations, now_ms);
+  l2::for_each_port(unbridged_ports(now) & ~unbridged_ports(before),
+                    [&](std::uint16_t place) { chassis_.stations.forget_port(place); });
 }
 
 } // namespace weir::control

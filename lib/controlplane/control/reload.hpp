@@ -69,6 +69,7 @@ class Reload {
                  const WriterLock& lock);
   void change_in_place(const ReloadPlan& plan, const config::Config& wanted,
                        const WriterLock& lock);
+  void change_stations(const config::Config& before, const config::Config& now);
 
   Chassis& chassis_;
   const Captures& captures_;

@@ -5,8 +5,11 @@
 
 #include "config/config.hpp"
 #include "conn/classifier.hpp"
+#include "l2/mac_table.hpp"
+#include "l2/port_set.hpp"
 #include "stage/forward.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +35,29 @@ inline std::vector<wire::EtherType> outer_tags(const config::Config& config) {
     tags.push_back(port.outer_tag);
   }
   return tags;
+}
+
+/// The ports with `bridge: no`, by place.
+inline l2::PortSet unbridged_ports(const config::Config& config) {
+  l2::PortSet ports = 0;
+  for (std::uint16_t place = 0; place < config.ports.size(); ++place) {
+    ports |= config.ports[place].bridge == config::YesNo::no ? l2::set_of(place) : 0;
+  }
+  return ports;
+}
+
+/// Ties the stations of the configuration to their ports, which are there. `now` in milliseconds.
+/// Throws ConfigError when the MAC table has no room for one.
+inline void tie_stations(const config::Config& config, l2::MacTable& stations, std::uint64_t now) {
+  for (const config::StationConfig& station : config.stations) {
+    const auto port = std::ranges::find(config.ports, station.port, &config::PortConfig::name);
+    const auto place = static_cast<std::uint16_t>(port - config.ports.begin());
+    if (!stations.tie(station.mac, place, now)) {
+      throw config::ConfigError(
+          "stations: found no room in the MAC table for " + wire::to_string(station.mac) +
+          "; allowed: another try, which spreads them otherwise, or a larger l2.entries");
+    }
+  }
 }
 
 inline conn::Classifier::Settings classifier_settings(const config::Config& config,

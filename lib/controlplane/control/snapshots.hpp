@@ -56,6 +56,7 @@ struct Station {
   std::uint16_t port = 0;
   std::uint64_t age_ms = 0; // since its last frame
   std::uint64_t pins = 0;   // by rings' members
+  bool is_tied = false;     // by the configuration
 };
 
 } // namespace weir::control

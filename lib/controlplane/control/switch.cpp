@@ -40,7 +40,8 @@ Switch::Switch(const config::Config& config, std::optional<RingJournal> journal)
     : chassis_(config, remembered_by(journal)), port_counts_(chassis_.lcores, config.ports.size()),
       captures_(chassis_), traces_(chassis_.lcores),
       rings_(chassis_, captures_, std::move(journal)), ports_(chassis_, rings_, port_counts_),
-      reload_({chassis_, captures_, rings_, ports_}), inspector_(chassis_, rings_, port_counts_) {}
+      reload_({chassis_, captures_, rings_, ports_}), loops_(chassis_),
+      inspector_(chassis_, rings_, port_counts_, loops_) {}
 
 Switch::~Switch() {
   try {

@@ -5,6 +5,7 @@
 #include "control/chassis.hpp"
 #include "control/gate_log.hpp"
 #include "control/inspector.hpp"
+#include "control/loops.hpp"
 #include "control/port_admin.hpp"
 #include "control/port_counts.hpp"
 #include "control/reload.hpp"
@@ -48,6 +49,8 @@ class Switch {
 
   Reload& reload() { return reload_; }
 
+  Loops& loops() { return loops_; }
+
   Captures& captures() { return captures_; }
 
   Traces& traces() { return traces_; }
@@ -67,6 +70,7 @@ class Switch {
   RingAdmin rings_;
   PortAdmin ports_;
   Reload reload_;
+  Loops loops_;
   Inspector inspector_;
   GateLog gate_log_;
   bool is_running_ = false;

@@ -41,6 +41,17 @@ constexpr Metric of_port(std::string_view name, std::string_view help, std::stri
           .fixed = fixed};
 }
 
+constexpr Metric of_bridge(Kind kind, std::string_view name, std::string_view help,
+                           std::string_view value) {
+  return {.name = name,
+          .help = help,
+          .kind = kind,
+          .question = "/weir/port/bridge",
+          .table = &tables::kPortBridge,
+          .value = value,
+          .label = "port"};
+}
+
 constexpr Metric of_ring(Kind kind, std::string_view name, std::string_view help,
                          std::string_view value) {
   return {.name = name,
@@ -126,6 +137,13 @@ constexpr std::array kCatalogue{
     of_port("weir_port_transmit_dropped_total", "Packets for which the port's backlog was full.",
             "tx_ring_dropped", {"class", "ring"}),
     of_port("weir_port_transmit_dropped_total", "", "tx_other_dropped", {"class", "other"}),
+
+    of_bridge(Kind::gauge, "weir_port_loop_closed_seconds",
+              "How long the port stays closed for a loop; 0: it is not.", "closed_s"),
+    of_bridge(Kind::counter, "weir_port_loops_total", "How often it was closed for a loop.",
+              "loops"),
+    of_bridge(Kind::counter, "weir_port_wrong_cable_probes_total",
+              "Loop probes that came by the port while it had bridge: no.", "wrong_probes"),
 
     of_ring(Kind::gauge, "weir_ring_ranks", "Ranks of the ring.", "world"),
     of_ring(Kind::gauge, "weir_ring_connected_ranks", "Ranks whose connection is admitted.",

@@ -3,6 +3,7 @@
 
 #include "control/switch.hpp"
 #include "frame/frame.hpp"
+#include "lcore/clock.hpp"
 #include "report/switch_tables.hpp"
 #include "text/number.hpp"
 
@@ -158,6 +159,21 @@ Report show_port_steering(control::Switch& weir, std::string_view name) {
   Table table(tables::kPortSteering);
   for_ports(weir, name, [&](std::uint16_t, const control::Port& port) {
     tables::kPortSteering.add(table, {port, port.steering().value_or(control::SteeringState{})});
+  });
+  return {table};
+}
+
+Report show_port_bridge(control::Switch& weir, std::string_view name) {
+  Table table(tables::kPortBridge);
+  const PortNames names(weir);
+  const auto config = weir.inspector().config();
+  for_ports(weir, name, [&](std::uint16_t place, const control::Port& port) {
+    const control::PortLoops loops = weir.inspector().loops(place);
+    const config::YesNo bridge =
+        place < config->ports.size() ? config->ports[place].bridge : port.config().bridge;
+    tables::kPortBridge.add(table, {port, bridge, loops,
+                                    loops.closed_until_ns == 0 ? "-" : names.of(loops.other),
+                                    lcore::Clock().now().ns});
   });
   return {table};
 }

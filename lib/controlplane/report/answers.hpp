@@ -37,6 +37,7 @@ std::uint16_t port_named(const control::Switch& weir, std::string_view name);
 // A `port` is a name or kAll; a `ring` is an id or, for show_rings, kAll. Each throws UnknownName.
 
 Report show_port_information(control::Switch& weir, std::string_view port);
+Report show_port_bridge(control::Switch& weir, std::string_view name);
 Report show_port_steering(control::Switch& weir, std::string_view port);
 Report show_port_statistics(control::Switch& weir, std::string_view port);
 Report show_port_extended(control::Switch& weir, std::string_view port);

@@ -6,12 +6,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 namespace weir::report {
 
 std::string_view PortSteeringRow::rx_steering() const {
   return config::kRxSteeringNames[static_cast<std::size_t>(port.config().rx_steering)];
+}
+
+std::string_view PortBridgeRow::state() const {
+  const bool is_open = bridge == config::YesNo::no || loops.closed_until_ns == 0;
+  return is_open ? config::kYesNo[static_cast<std::size_t>(bridge)] : "loop";
+}
+
+double PortBridgeRow::closed_s() const {
+  constexpr double ns_per_s = 1e9;
+  return static_cast<double>(loops.closed_until_ns - std::min(now_ns, loops.closed_until_ns)) /
+         ns_per_s;
 }
 
 std::string TenantRow::hosts() const {

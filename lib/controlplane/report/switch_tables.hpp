@@ -8,6 +8,7 @@
 #include "config/difference.hpp"
 #include "control/gate_log.hpp"
 #include "control/leases.hpp"
+#include "control/loop_judge.hpp"
 #include "control/memory.hpp"
 #include "control/port.hpp"
 #include "control/snapshots.hpp"
@@ -34,6 +35,19 @@ struct PortCountsRow {
   const frame::ClassCounters& ring() const { return counters.sent(frame::TrafficClass::ring); }
 
   const frame::ClassCounters& other() const { return counters.sent(frame::TrafficClass::other); }
+};
+
+struct PortBridgeRow {
+  const control::Port& port;
+  config::YesNo bridge; // as the configuration says now
+  control::PortLoops loops;
+  std::string other; // the other port of the loop
+  std::uint64_t now_ns;
+
+  /// "yes", "no", "loop".
+  std::string_view state() const;
+  /// Until it opens again; 0: it is not closed.
+  double closed_s() const;
 };
 
 struct PortStatisticRow {
@@ -156,6 +170,18 @@ inline constexpr TableOf kPortSteering{
       return p.state.reason.empty() ? kNone : std::string_view(p.state.reason);
     })};
 
+inline constexpr TableOf kPortBridge{
+    "port_bridge",
+    "",
+    column("port", "port", [](const PortBridgeRow& p) { return p.port.name(); }),
+    column("bridge", "bridge", [](const PortBridgeRow& p) { return p.state(); }),
+    column("loop_with", "loop with",
+           [](const PortBridgeRow& p) { return std::string_view(p.other); }),
+    column("closed_s", "closed for s", [](const PortBridgeRow& p) { return p.closed_s(); }),
+    column("loops", "loops", [](const PortBridgeRow& p) { return p.loops.loops; }),
+    column("wrong_probes", "probes of a wrong cable",
+           [](const PortBridgeRow& p) { return p.loops.wrong_cable; })};
+
 inline constexpr TableOf kTenants{
     "tenants", "",
     column("tenant", "tenant",
@@ -208,7 +234,10 @@ inline constexpr TableOf kFdb{
     column("port", "port", [](const StationRow& s) { return std::string_view(s.port); }),
     column("age_s", "age s",
            [](const StationRow& s) { return static_cast<double>(s.station.age_ms) / 1000.0; }),
-    column("pins", "pinned by", [](const StationRow& s) { return s.station.pins; })};
+    column("pins", "pinned by", [](const StationRow& s) { return s.station.pins; }),
+    column("kind", "kind", [](const StationRow& s) {
+      return std::string_view(s.station.is_tied ? "static" : "learnt");
+    })};
 
 inline constexpr TableOf kLcores{
     "lcores", "", column("lcore", "lcore", [](const control::LcoreSnapshot& l) { return l.id; }),

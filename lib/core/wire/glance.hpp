@@ -81,6 +81,7 @@ inline Glance glance_at(std::span<const std::uint8_t> frame) {
   case EtherType::vlan:
   case EtherType::service_vlan:
   case EtherType::old_qinq:
+  case EtherType::experimental: // find_loop_probe() may find one
     return Glance::unclear;
   }
   return Glance::other;

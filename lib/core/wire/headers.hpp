@@ -20,6 +20,7 @@ enum class EtherType : std::uint16_t {
   vlan = 0x8100,         // IEEE 802.1Q
   service_vlan = 0x88a8, // IEEE 802.1ad
   old_qinq = 0x9100,
+  experimental = 0x88b5, // IEEE 802 §9.2.3: local; wire::LoopProbe
 };
 
 struct EthernetHeader { // IEEE 802.3 §3.2

@@ -5,6 +5,8 @@
 #include "l2/port_set.hpp"
 #include "weir/reasons.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,8 +26,17 @@ struct Pin {
 };
 
 /// A transparent learning bridge (IEEE 802.1D §7). It ignores VLANs and has no spanning tree.
+///
+/// A port that is shut is none of the bridge's: nothing is learnt from it, and no frame goes from
+/// it to another port, or from another port to it, unless its port is named (egress_by). That is
+/// left to packets between ring neighbours.
 class Bridge {
  public:
+  enum class Why : std::uint8_t {
+    configured, // `bridge: no`
+    loop,
+  };
+
   /// With ports 0 .. `ports` - 1.
   Bridge(MacTable& stations, std::uint16_t ports);
 
@@ -34,12 +45,24 @@ class Bridge {
   /// Frames are no longer flooded to it. Stations that it has learnt there stay; see
   /// MacTable::forget_port().
   void remove_port(std::uint16_t port);
+  /// Shuts these ports and opens the others. Stations that are known behind a shut port stay, and
+  /// frames to them are dropped; see MacTable::forget_port(). Who shuts ports for several reasons
+  /// says so for each: a port is open when no reason shuts it.
+  void shut(PortSet ports, Why why);
+
+  bool is_shut(std::uint16_t port) const { return has(shut_, port); }
+
+  /// The open ports but this one; none if this one is shut.
+  PortSet others_of(std::uint16_t port) const { return ways_[port] & all_; }
 
   /// Learns the source of a frame that came in on `ingress`. Group addresses are no valid sources
   /// (IEEE 802.3 §3.2.3); they are not learnt.
   void learn(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::uint64_t now);
 
-  /// The ports that a frame from `ingress` leaves by.
+  /// Whether the frame's source is tied to another port.
+  bool is_tied_elsewhere(std::span<const std::uint8_t> frame, std::uint16_t ingress) const;
+
+  /// The ports that a frame from `ingress` leaves by. The switch's own come from no port.
   Egress egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                    std::uint64_t now) const;
 
@@ -47,17 +70,28 @@ class Bridge {
   static Egress egress_by(std::uint16_t port, std::uint16_t ingress);
 
   /// Pins the frame's source to the port that it came in by. nullopt when MacTable::pin() refuses,
-  /// or the source is a group address.
+  /// the source is a group address, or the port is shut.
   std::optional<Pin> pin_source(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                                 std::uint64_t now);
   void unpin(const Pin& pin, std::uint64_t now);
   /// Pins a pinned station to another port, as MacTable::move_pin(). nullopt when it is pinned to
-  /// its port by others too.
+  /// its port by others too, or the other port is shut; then this pin is gone.
   std::optional<Pin> move(const Pin& pin, std::uint16_t port, std::uint64_t now);
 
  private:
+  // Ports, and above them frame::kNoPort, the ingress of the switch's own frames.
+  static constexpr std::size_t kIngresses = 2UL * kMaxPorts;
+
+  void follow_shut_ports();
+
   MacTable& stations_;
   PortSet all_;
+  std::array<PortSet, 2> shut_by_{}; // indexed by Why
+  PortSet shut_ = 0;                 // by any
+  // By ingress, from the shut ports: where frames may go if the port is there, and how long a frame
+  // must be to be learnt from.
+  std::array<PortSet, kIngresses> ways_{};
+  std::array<std::size_t, kMaxPorts> shortest_learnt_{};
 };
 
 } // namespace weir::l2

@@ -70,7 +70,7 @@ void MacTable::learn_anew(Bucket& bucket, Station here, std::uint64_t now) {
   if (is_fresh(*known.cell, known.station, now)) {
     contest(*known.cell, now);
   }
-  if (known.station.pins() == 0 && replace(known, here)) {
+  if (!known.station.is_fixed() && replace(known, here)) {
     hear_again(*known.cell, now);
   }
 }
@@ -118,7 +118,8 @@ bool MacTable::pin(const wire::MacAddress& station, std::uint16_t port, std::uin
       return false;
     }
     const std::uint64_t pins = found ? found.station.pins() : 0;
-    const Station pinned = Station::at(address, port, pins + 1);
+    Station pinned = Station::at(address, port, pins + 1);
+    pinned = found.station.is_tied() ? pinned.tied() : pinned;
     if (found ? replace(place, pinned) : settle(place, pinned, now)) {
       forget_others(bucket, *place.cell, address);
       return true;
@@ -146,7 +147,7 @@ void MacTable::unpin(const wire::MacAddress& station, std::uint16_t port, std::u
       return;
     }
     hear_again(*known.cell, now);
-    if (replace(known, Station::at(address, port, known.station.pins() - 1))) {
+    if (replace(known, known.station.with_pins(known.station.pins() - 1))) {
       return;
     }
   }
@@ -156,7 +157,8 @@ bool MacTable::move_pin(const wire::MacAddress& station, std::uint16_t from, std
                         std::uint64_t now) {
   const std::uint64_t address = to_number(station);
   const Sighting known = find(bucket_of(address), address);
-  const bool is_sole = known && known.station.port() == from && known.station.pins() == 1;
+  const bool is_sole = known && known.station.port() == from && known.station.pins() == 1 &&
+                       !known.station.is_tied();
   if (is_sole && replace(known, Station::at(address, to, 1))) {
     return true;
   }
@@ -164,11 +166,61 @@ bool MacTable::move_pin(const wire::MacAddress& station, std::uint16_t from, std
   return false;
 }
 
+bool MacTable::tie(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now) {
+  const std::uint64_t address = to_number(station);
+  Bucket& bucket = bucket_of(address);
+  while (true) {
+    const Sighting found = find(bucket, address);
+    const Sighting place = found ? found : cell_to_tie(bucket, port, now);
+    if (!place) {
+      return false;
+    }
+    const bool stays = found && found.station.port() == port;
+    const Station tied = Station::at(address, port, stays ? found.station.pins() : 0).tied();
+    if (found ? replace(place, tied) : settle(place, tied, now)) {
+      tied_ += found && found.station.is_tied() ? 0 : 1;
+      forget_others(bucket, *place.cell, address);
+      return true;
+    }
+  }
+}
+
+void MacTable::untie(const wire::MacAddress& station, std::uint64_t now) {
+  const std::uint64_t address = to_number(station);
+  Bucket& bucket = bucket_of(address);
+  while (true) {
+    const Sighting known = find(bucket, address);
+    if (!known || !known.station.is_tied()) {
+      return;
+    }
+    hear_again(*known.cell, now);
+    if (replace(known, known.station.not_tied())) {
+      --tied_;
+      return;
+    }
+  }
+}
+
+bool MacTable::is_tied(const wire::MacAddress& station) const {
+  const std::uint64_t address = to_number(station);
+  const Sighting known = find(bucket_of(address), address);
+  return known && known.station.is_tied();
+}
+
+bool MacTable::is_tied_elsewhere(const wire::MacAddress& station, std::uint16_t port) const {
+  if (tied_.load(std::memory_order_relaxed) == 0) {
+    return false;
+  }
+  const std::uint64_t address = to_number(station);
+  const Sighting known = find(bucket_of(address), address);
+  return known && known.station.is_tied() && known.station.port() != port;
+}
+
 void MacTable::forget_port(std::uint16_t port) {
   for (std::size_t bucket = 0; bucket < buckets_; ++bucket) {
     for (Cell& cell : table_[bucket]) {
       const Station station = read(cell);
-      if (!station.is_nobody() && station.port() == port && station.pins() == 0) {
+      if (!station.is_nobody() && station.port() == port && !station.is_fixed()) {
         replace(cell, station, {});
       }
     }
@@ -184,14 +236,14 @@ MacTable::Sighting MacTable::find(Bucket& bucket, std::uint64_t address) {
   return {};
 }
 
-/// Another lcore may pin this station at the same moment. It must not stay in a second cell, so
-/// both check after they have written: the later one sees the other's cell.
+/// Another lcore may pin this station at the same moment, or control may tie it. It must not stay
+/// in a second cell, so both check after they have written: the later one sees the other's cell.
 void MacTable::add(Bucket& bucket, Station station, std::uint64_t now) {
   const Sighting known = cell_to_reuse(bucket, station.port(), now);
   if (!known) {
     return;
   }
-  if (settle(known, station, now) && is_pinned_beside(bucket, *known.cell, station.address())) {
+  if (settle(known, station, now) && is_fixed_beside(bucket, *known.cell, station.address())) {
     replace(*known.cell, station, {});
   }
 }
@@ -208,20 +260,20 @@ bool MacTable::settle(const Sighting& place, Station station, std::uint64_t now)
   return true;
 }
 
-bool MacTable::is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address) {
+bool MacTable::is_fixed_beside(Bucket& bucket, const Cell& own, std::uint64_t address) {
   for (Cell& cell : bucket) {
     const Station known{cell.station.load()};
-    if (&cell != &own && known.is(address) && known.pins() != 0) {
+    if (&cell != &own && known.is(address) && known.is_fixed()) {
       return true;
     }
   }
   return false;
 }
 
-void MacTable::forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address) {
+void MacTable::forget_others(Bucket& bucket, const Cell& fixed, std::uint64_t address) {
   for (Cell& cell : bucket) {
     const Station known{cell.station.load()};
-    if (&cell != &pinned && known.is(address) && known.pins() == 0) {
+    if (&cell != &fixed && known.is(address) && !known.is_fixed()) {
       replace(cell, known, {});
     }
   }
@@ -236,11 +288,12 @@ bool MacTable::is_fresh(const Cell& cell, Station station, std::uint64_t now) co
   // Another lcore's clock may be a little ahead of `now`.
   return static_cast<std::int64_t>(now - heard_of(cell).last()) <=
              static_cast<std::int64_t>(aging_.load(std::memory_order_relaxed)) ||
-         station.pins() != 0;
+         station.is_fixed();
 }
 
 /// An empty or aged cell, else that of the oldest station of the port with the most, of those that
-/// are not pinned. None when all are pinned, or the newcomer's port would have more than that one.
+/// are neither pinned nor tied. None when all are, or the newcomer's port would have more than that
+/// one.
 MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint16_t port,
                                            std::uint64_t now) const {
   std::array<Sighting, kWays> sightings;
@@ -253,7 +306,7 @@ MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint16_t port,
       return {&cell, station};
     }
     ++stations[station.port()];
-    if (station.pins() == 0) {
+    if (!station.is_fixed()) {
       sightings[count++] = {&cell, station};
     }
   }
@@ -269,6 +322,20 @@ MacTable::Sighting MacTable::cell_to_reuse(Bucket& bucket, std::uint16_t port,
       });
   const bool is_taken = found != end && stations[found->station.port()] >= stations[port];
   return is_taken ? *found : Sighting();
+}
+
+/// The configuration goes before whatever was only learnt, however few stations its port has.
+MacTable::Sighting MacTable::cell_to_tie(Bucket& bucket, std::uint16_t port,
+                                         std::uint64_t now) const {
+  if (const Sighting usual = cell_to_reuse(bucket, port, now)) {
+    return usual;
+  }
+  for (Cell& cell : bucket) {
+    if (const Station station = read(cell); !station.is_fixed()) {
+      return {&cell, station};
+    }
+  }
+  return {};
 }
 
 } // namespace weir::l2

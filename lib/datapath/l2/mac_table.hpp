@@ -22,6 +22,8 @@ namespace weir::l2 {
 /// A pinned station keeps its port until it is unpinned: it does not age, is not replaced and does
 /// not move. So a frame with a false source address cannot redirect its traffic. A pin may itself
 /// be such a lie. So nobody can pin a station that was heard at another port within the aging time.
+///
+/// A tied station is where the configuration says, whatever frames and pins say.
 class MacTable {
  public:
   /// Room for `entries` stations, rounded up to a power of two. A station is forgotten after
@@ -54,7 +56,16 @@ class MacTable {
   bool move_pin(const wire::MacAddress& station, std::uint16_t from, std::uint16_t to,
                 std::uint64_t now);
 
-  /// Forgets the stations of a port by which no frame comes any more, but for pinned ones.
+  /// The station is at the port from now on, until untie(). False when eight others are tied or
+  /// pinned in its bucket.
+  bool tie(const wire::MacAddress& station, std::uint16_t port, std::uint64_t now);
+  /// It is a station like others again: it ages and may move.
+  void untie(const wire::MacAddress& station, std::uint64_t now);
+  bool is_tied(const wire::MacAddress& station) const;
+  /// Whether it is tied to another port than this one.
+  bool is_tied_elsewhere(const wire::MacAddress& station, std::uint16_t port) const;
+
+  /// Forgets the stations of a port by which no frame comes any more, but for pinned and tied ones.
   void forget_port(std::uint16_t port);
 
   /// Calls visit(address, port, milliseconds of silence, pins).
@@ -65,12 +76,13 @@ class MacTable {
   static constexpr std::size_t kWays = 8;
   static constexpr std::uint64_t kMostPins = 511;
 
-  /// A cell's word: address << 16 | pins << 7 | port + 1; 0: empty.
+  /// A cell's word: address << 16 | pins << 7 | 64 unless it is tied | port; 0: empty. Nobody ties
+  /// the address 0.
   struct Station {
     std::uint64_t word = 0;
 
     static Station at(std::uint64_t address, std::uint16_t port, std::uint64_t pins = 0) {
-      return {address << 16 | pins << kPinsShift | (port + 1u)};
+      return {address << 16 | pins << kPinsShift | kIsLearnt | port};
     }
 
     bool is_nobody() const { return word == 0; }
@@ -79,18 +91,32 @@ class MacTable {
 
     /// Whether the other one is the same station, pinned or not, at the same port.
     bool is_at_port_of(Station other) const {
-      return ((word ^ other.word) & ~(kMostPins << kPinsShift)) == 0;
+      return ((word ^ other.word) & ~(kMostPins << kPinsShift | kIsLearnt)) == 0;
     }
 
     std::uint64_t address() const { return word >> 16; }
 
     std::uint64_t pins() const { return word >> kPinsShift & kMostPins; }
 
-    std::uint16_t port() const { return static_cast<std::uint16_t>((word & kPortMask) - 1); }
+    std::uint16_t port() const { return static_cast<std::uint16_t>(word & kPortMask); }
+
+    bool is_tied() const { return !is_nobody() && (word & kIsLearnt) == 0; }
+
+    /// Pinned or tied; of somebody.
+    bool is_fixed() const { return (word & (kMostPins << kPinsShift | kIsLearnt)) != kIsLearnt; }
+
+    Station with_pins(std::uint64_t pins) const {
+      return {(word & ~(kMostPins << kPinsShift)) | pins << kPinsShift};
+    }
+
+    Station tied() const { return {word & ~kIsLearnt}; }
+
+    Station not_tied() const { return {word | kIsLearnt}; }
 
    private:
     static constexpr unsigned kPinsShift = 7;
-    static constexpr std::uint64_t kPortMask = 0x7f;
+    static constexpr std::uint64_t kIsLearnt = 0x40;
+    static constexpr std::uint64_t kPortMask = 0x3f;
   };
 
   /// A cell's other word: when its station was last heard, in milliseconds << 16, and when it was
@@ -157,11 +183,12 @@ class MacTable {
 
   static bool settle(const Sighting& place, Station station, std::uint64_t now);
   static Sighting find(Bucket& bucket, std::uint64_t address);
-  static bool is_pinned_beside(Bucket& bucket, const Cell& own, std::uint64_t address);
-  static void forget_others(Bucket& bucket, const Cell& pinned, std::uint64_t address);
+  static bool is_fixed_beside(Bucket& bucket, const Cell& own, std::uint64_t address);
+  static void forget_others(Bucket& bucket, const Cell& fixed, std::uint64_t address);
   bool is_fresh(const Cell& cell, Station station, std::uint64_t now) const;
   bool may_be_pinned(const Sighting& known, std::uint16_t port, std::uint64_t now) const;
   Sighting cell_to_reuse(Bucket& bucket, std::uint16_t port, std::uint64_t now) const;
+  Sighting cell_to_tie(Bucket& bucket, std::uint16_t port, std::uint64_t now) const;
   void add(Bucket& bucket, Station station, std::uint64_t now);
   void learn_anew(Bucket& bucket, Station here, std::uint64_t now);
 
@@ -169,6 +196,7 @@ class MacTable {
   std::size_t buckets_;
   std::unique_ptr<Bucket[]> table_;
   std::atomic<std::uint64_t> aging_;
+  std::atomic<std::uint32_t> tied_{0}; // stations
 };
 
 /// The 48 bits of an address as a number.

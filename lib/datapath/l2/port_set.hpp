@@ -10,6 +10,14 @@ namespace weir::l2 {
 using PortSet = std::uint64_t;
 inline constexpr std::uint16_t kMaxPorts = 64;
 
+constexpr PortSet set_of(std::uint16_t port) {
+  return PortSet{1} << port;
+}
+
+constexpr bool has(PortSet ports, std::uint16_t port) {
+  return (ports >> port & 1) != 0;
+}
+
 /// Calls visit(std::uint16_t port) with each port of the set, in order.
 template <typename Visitor>
 constexpr void for_each_port(PortSet ports, Visitor&& visit) {

@@ -61,6 +61,17 @@ void Lcore::set_aging(std::uint64_t milliseconds) {
   }
 }
 
+bool Lcore::originate(std::span<const std::uint8_t> bytes, std::uint16_t port, frame::Instant now) {
+  frame::Frame* frame = forward_.originate(static_cast<std::uint32_t>(bytes.size()));
+  if (frame == nullptr) {
+    return false;
+  }
+  std::ranges::copy(bytes, frame->data);
+  frame->length = static_cast<std::uint32_t>(bytes.size());
+  forward_.send(*frame, frame::Departure::consumed, now, stage::Forward::kForwarded, port);
+  return true;
+}
+
 void Lcore::run() {
   const Clock clock;
   running_.store(true, std::memory_order_release);

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace weir::lcore {
@@ -117,12 +118,18 @@ class Lcore : private stage::WorkerSink {
   /// Of queue pairs that are not the rings'.
   void set_aging(std::uint64_t milliseconds);
 
+  /// A frame of the switch's own leaves by the port. False when there is no mbuf for it.
+  bool originate(std::span<const std::uint8_t> bytes, std::uint16_t port, frame::Instant now);
+
   const frame::FrameCounters& counters() const { return counters_; }
 
   const RoundCounters& rounds() const { return rounds_; }
 
   /// At any time.
   const frame::PortCounters& port_counters(std::uint16_t port) const { return ports_[port]; }
+
+  /// At any time.
+  const stage::SeenProbes& seen_probes() const { return rx_burst_.seen_probes(); }
 
   stage::Worker* worker() { return worker_ ? &*worker_ : nullptr; }
 

@@ -65,6 +65,8 @@ class RxBurst {
   /// Of the queue pairs of strangers.
   void set_aging(std::uint64_t milliseconds) { dispatch_.set_aging(milliseconds); }
 
+  const stage::SeenProbes& seen_probes() const { return dispatch_.seen_probes(); }
+
  private:
   static constexpr unsigned kMinBurstToDevice = 8; // frames, for a burst of their own to the device
   /// A burst of so few frames is short: nothing else waits. So what its frames probably need is

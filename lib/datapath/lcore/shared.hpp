@@ -4,6 +4,7 @@
 #include "conn/magic_rule.hpp"
 #include "l2/bridge.hpp"
 #include "ring/current_rings.hpp"
+#include "stage/loop_probes.hpp"
 #include "wire/headers.hpp"
 
 #include <rte_mempool.h>
@@ -22,6 +23,7 @@ struct Shared {
   conn::MagicRule::Settings magic_rule;
   rte_mempool* pool = nullptr; // the ports' mempool; nullptr: do not check whether it is empty
   std::vector<wire::EtherType> outer_tags; // by port; those that it lacks: 802.1Q
+  stage::SentProbes probes = {};
 
   wire::EtherType outer_tag_of(std::uint16_t port) const {
     return port < outer_tags.size() ? outer_tags[port] : wire::EtherType::vlan;

@@ -6,8 +6,9 @@
 namespace weir::stage {
 
 Dispatch::Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
-                   Forward& forward, WorkerSink& workers)
-    : current_(current), magic_rule_(magic_rule), forward_(forward), workers_(workers) {}
+                   Forward& forward, WorkerSink& workers, const SentProbes* sent)
+    : current_(current), magic_rule_(magic_rule), forward_(forward), workers_(workers),
+      sent_(sent) {}
 
 void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
   if (frame.pair == 0) {
@@ -21,13 +22,57 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
 }
 
 void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
-  if (frame.packet.parsed != wire::Parsed::other) {
-    if (const auto reason = magic_rule_.why_not_forwarded(frame, now.ms())) {
-      return forward_.drop<StageId::dispatch>(frame, *reason, now);
-    }
+  if (const wire::LoopProbe* probe = find_probe(frame)) [[unlikely]] {
+    return accept_probe(frame, *probe, now);
+  }
+  if (const auto reason = why_not_forwarded(frame, now)) {
+    return forward_.drop<StageId::dispatch>(frame, *reason, now);
   }
   passes<StageId::dispatch, StageId::forward>();
   forward_.send(frame, frame::Departure::forwarded, now);
+}
+
+/// What comes by a shut port teaches the magic rule nothing.
+std::optional<DropReason> Dispatch::why_not_forwarded(frame::Frame& frame, frame::Instant now) {
+  const l2::Bridge& bridge = forward_.bridge();
+  if (bridge.is_shut(frame.ingress)) {
+    return DropReason::not_bridged;
+  }
+  if (bridge.is_tied_elsewhere(frame.bytes(), frame.ingress)) {
+    return DropReason::tied_elsewhere;
+  }
+  return frame.packet.parsed == wire::Parsed::other
+             ? std::nullopt
+             : magic_rule_.why_not_forwarded(frame, now.ms());
+}
+
+const wire::LoopProbe* Dispatch::find_probe(const frame::Frame& frame) const {
+  const bool may_be_one =
+      frame.packet.parsed == wire::Parsed::other && sent_ != nullptr && sent_->are_sent;
+  return may_be_one ? wire::find_loop_probe(frame.bytes()) : nullptr;
+}
+
+void Dispatch::accept_probe(frame::Frame& frame, const wire::LoopProbe& probe, frame::Instant now) {
+  const l2::PortSet ports = note_probe(probe, frame.ingress);
+  if (ports == 0) {
+    return forward_.drop<StageId::dispatch>(frame, DropReason::loop_probe, now);
+  }
+  passes<StageId::dispatch, StageId::forward>();
+  forward_.send_by(ports, frame, now);
+}
+
+/// Returns where the probe goes on: another switch's to further switches, since a loop may lead
+/// through several. Hosts need none but this switch's. One that bears this switch's number and was
+/// not sent of late is an old one, or a forged one.
+l2::PortSet Dispatch::note_probe(const wire::LoopProbe& probe, std::uint16_t ingress) {
+  if (probe.sender.get() != sent_->sender) {
+    seen_.add_other(ingress, probe.sender.get());
+    return forward_.bridge().others_of(ingress) & sent_->to_switches;
+  }
+  if (sent_->has_sent(probe) && probe.port.get() != ingress) {
+    seen_.add_own(ingress, probe.port.get());
+  }
+  return 0;
 }
 
 } // namespace weir::stage

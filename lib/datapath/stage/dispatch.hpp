@@ -5,6 +5,7 @@
 #include "conn/magic_rule.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/forward.hpp"
+#include "stage/loop_probes.hpp"
 
 namespace weir::stage {
 
@@ -27,11 +28,13 @@ inline conn::ForeignSessions::WaysOut ways_out_by(const l2::Bridge& bridge) {
 }
 
 /// Separates packets between ring neighbours from all others. The others are plain Ethernet, except
-/// that the magic rule may drop them.
+/// that the magic rule may drop them. A shut port, an impostor of a tied station, and a loop probe
+/// end here too.
 class Dispatch {
  public:
+  /// `sent`: nullptr where no probes are sent.
   Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
-           Forward& forward, WorkerSink& workers);
+           Forward& forward, WorkerSink& workers, const SentProbes* sent = nullptr);
 
   /// Takes a frame that Receive has parsed.
   void accept(frame::Frame& frame, frame::Instant now);
@@ -43,13 +46,21 @@ class Dispatch {
   /// Of the queue pairs of strangers.
   void set_aging(std::uint64_t milliseconds) { magic_rule_.set_aging(milliseconds); }
 
+  const SeenProbes& seen_probes() const { return seen_; }
+
  private:
   void forward_foreign(frame::Frame& frame, frame::Instant now);
+  const wire::LoopProbe* find_probe(const frame::Frame& frame) const;
+  void accept_probe(frame::Frame& frame, const wire::LoopProbe& probe, frame::Instant now);
+  l2::PortSet note_probe(const wire::LoopProbe& probe, std::uint16_t ingress);
+  std::optional<DropReason> why_not_forwarded(frame::Frame& frame, frame::Instant now);
 
   const ring::CurrentRings& current_;
   conn::MagicRule magic_rule_;
   Forward& forward_;
   WorkerSink& workers_;
+  const SentProbes* sent_;
+  SeenProbes seen_;
 };
 
 } // namespace weir::stage

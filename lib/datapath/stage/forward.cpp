@@ -22,13 +22,19 @@ void Forward::set_frame_limit(std::uint16_t port, std::optional<std::uint32_t> b
 
 void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
                    const frame::TraceRecord& record, std::optional<std::uint16_t> port) {
-  frame.departure = departure;
   const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
                                  : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms());
   if (egress.ports == 0) {
+    frame.departure = departure;
     return drop<StageId::forward>(frame, egress.drop, now);
   }
-  const l2::PortSet ports = that_take(egress.ports, frame.length);
+  send_by(egress.ports, frame, departure, now, record);
+}
+
+void Forward::send_by(l2::PortSet wanted, frame::Frame& frame, frame::Departure departure,
+                      frame::Instant now, const frame::TraceRecord& record) {
+  frame.departure = departure;
+  const l2::PortSet ports = that_take(wanted, frame.length);
   if (ports == 0) {
     return drop<StageId::forward>(frame, DropReason::too_long, now);
   }

@@ -85,6 +85,13 @@ class Forward {
     }
   }
 
+  /// By these ports.
+  void send_by(l2::PortSet ports, frame::Frame& frame, frame::Instant now) {
+    send_by(ports, frame, frame::Departure::forwarded, now, kForwarded);
+  }
+
+  const l2::Bridge& bridge() const { return bridge_; }
+
   /// Whether all ports send frames of this length.
   bool fits_all(std::size_t bytes) const { return bytes <= always_fits_; }
 
@@ -121,6 +128,8 @@ class Forward {
   }
 
  private:
+  void send_by(l2::PortSet ports, frame::Frame& frame, frame::Departure departure,
+               frame::Instant now, const frame::TraceRecord& record);
   void transmit(std::span<frame::Frame* const> results,
                 std::span<const std::optional<std::uint16_t>> ports);
   void end(frame::Frame& frame, StageId stage, DropReason reason, frame::Instant now);

@@ -27,7 +27,9 @@ namespace weir::stage {
     Stages::of(dispatch), Drops::of(not_contiguous), Traces())                                     \
   X(dispatch, Dispatch, "stage/dispatch.cpp", "separate ring neighbours' packets from the rest",   \
     Stages::of(queue, forward),                                                                    \
-    Drops::of(wrong_port, unannounced, partial_of_unknown_ring, worker_queue_full), Traces())
+    Drops::of(wrong_port, unannounced, partial_of_unknown_ring, worker_queue_full, not_bridged,    \
+              tied_elsewhere, loop_probe),                                                         \
+    Traces())
 
 /// The stages of a worker. stage::Pipeline makes and wires them.
 #define WEIR_WORKER_STAGES(X)                                                                      \
@@ -68,7 +70,8 @@ namespace weir::stage {
 /// The last stages of an lcore.
 #define WEIR_STAGES_BEHIND_WORKER(X)                                                               \
   X(forward, Forward, "stage/forward.cpp", "find the egress ports", Stages::of(transmit),          \
-    Drops::of(runt, same_port, link_local, no_egress, too_long), Traces::of(Event::forwarded))     \
+    Drops::of(runt, same_port, link_local, no_egress, not_bridged, too_long),                      \
+    Traces::of(Event::forwarded))                                                                  \
   X(transmit, Transmitter, "lcore/transmit.cpp", "send by traffic class, through a backlog",       \
     Stages(),                                                                                      \
     Drops::of(tx_queue_full, ring_tx_queue_full, tx_backlog_full, ring_tx_backlog_full,            \

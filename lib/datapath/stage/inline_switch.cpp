@@ -41,8 +41,8 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
       forward_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
       worker_(current_, all_of(*current_), worker_settings_, bridge_, forward_, counters_),
       receive_(current_, bridge_, counters_),
-      dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_, *this) {
-}
+      dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_, *this,
+                &probes_) {}
 
 void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant now) {
   CachedPath& cached_path = worker_.cached_path();

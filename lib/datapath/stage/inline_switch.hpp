@@ -90,6 +90,15 @@ class InlineSwitch : private WorkerSink {
 
   const l2::MacTable& stations() const { return stations_; }
 
+  l2::MacTable& stations() { return stations_; }
+
+  l2::Bridge& bridge() { return bridge_; }
+
+  /// None are sent until the caller says so.
+  SentProbes& probes() { return probes_; }
+
+  const SeenProbes& seen_probes() const { return dispatch_.seen_probes(); }
+
   frame::Trace& trace() { return trace_; }
 
   Accounting accounting() const {
@@ -113,6 +122,7 @@ class InlineSwitch : private WorkerSink {
   Forward forward_;
   Worker worker_;
   Receive receive_;
+  SentProbes probes_;
   Dispatch dispatch_;
 };
 

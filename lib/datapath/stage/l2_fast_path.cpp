@@ -60,6 +60,9 @@ bool L2FastPath::is_strangers(const wire::RoceV2Glance& roce) {
 std::uint16_t L2FastPath::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                                   std::uint64_t now) {
   bridge_.learn(frame, ingress, now);
+  if (bridge_.is_tied_elsewhere(frame, ingress)) {
+    return frame::kNoPort;
+  }
   const l2::PortSet ports = bridge_.egress_of(frame, ingress, now).ports;
   return std::has_single_bit(ports) ? static_cast<std::uint16_t>(std::countr_zero(ports))
                                     : frame::kNoPort;

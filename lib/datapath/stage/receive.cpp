@@ -2,6 +2,7 @@
 #include "stage/receive.hpp"
 
 #include "stage/graph_watch.hpp"
+#include "wire/loop_probe.hpp"
 
 namespace weir::stage {
 
@@ -9,11 +10,16 @@ using Outcome = wire::HeaderPrediction::Outcome;
 
 namespace {
 
-/// An ACK, NAK, CNP or READ response between two ring neighbours, in either direction. READ
-/// responses are included because they share PSNs with ACKs.
-bool is_answer_of_neighbours(const frame::Frame& frame) {
-  return frame.pair != 0 && frame.packet.parsed == wire::Parsed::transport &&
+/// An ACK, NAK, CNP or READ response. READ responses are included because they share PSNs with
+/// ACKs.
+bool is_answer(const frame::Frame& frame) {
+  return frame.packet.parsed == wire::Parsed::transport &&
          frame.packet.opcode.position == wire::Position::none;
+}
+
+/// A loop probe's source is none.
+bool is_from_station(const frame::Frame& frame) {
+  return frame.pair != 0 || wire::find_loop_probe(frame.bytes()) == nullptr;
 }
 
 } // namespace
@@ -24,9 +30,11 @@ Receive::Receive(const ring::CurrentRings& current, l2::Bridge& bridge,
 
 void Receive::accept(frame::Frame& frame, frame::Instant now) {
   ++counters_.received;
-  bridge_.learn(frame.bytes(), frame.ingress, now.ms());
   parse(frame);
-  if (is_answer_of_neighbours(frame)) {
+  if (is_from_station(frame)) [[likely]] {
+    bridge_.learn(frame.bytes(), frame.ingress, now.ms());
+  }
+  if (frame.pair != 0 && is_answer(frame)) { // in either direction
     frame.traffic = frame::TrafficClass::ring;
   }
   passes<StageId::receive, StageId::dispatch>();
