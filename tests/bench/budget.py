@@ -53,7 +53,7 @@ PACKET_STAGES = {
     # What CachedPath does for several packets is inlined in the switch.
     "short way": ("weir::stage::CachedPath::", "weir::stage::FlowCache::", "weir::stage::InlineSwitch::"),
     "receive": ("weir::stage::Receive::", "weir::stage::Dispatch::"),
-    "learn": ("weir::l2::Bridge::learn(",),
+    "learn": ("weir::l2::Bridge::learn(", "weir::l2::Bridge::learn_neighbour("),
     "parse": ("weir::wire::HeaderPrediction::", "weir::wire::parse("),
     "worker": ("weir::stage::Classify::", "weir::stage::Aggregate::", "weir::stage::Reduce::", "weir::stage::Emit::", "weir::slot::Reduction::"),
     "classify": ("weir::conn::Classifier::classify(",),

@@ -587,6 +587,24 @@ TEST_F(FourPorts, NeverLearnsAGroupAddress) {
   EXPECT_EQ(stations_.port_of(multicast, 1), std::nullopt);
 }
 
+TEST_F(FourPorts, ANeighbourTeachesNothingWhereAnotherSwitchIs) {
+  const auto port_of_neighbour = [&](std::uint32_t number, std::uint16_t ingress) {
+    bridge_.learn_neighbour(frame(station(99), station(number)), ingress, 1);
+    return stations_.port_of(station(number), 1);
+  };
+  EXPECT_EQ(port_of_neighbour(20, 2), 2);
+  bridge_.lead_to_switches(0b0100);
+  EXPECT_EQ(port_of_neighbour(21, 2), std::nullopt);
+  EXPECT_EQ(port_of_neighbour(1, 2), 1) << "nor does it move";
+  EXPECT_EQ(port_of_neighbour(22, 3), 3) << "where hosts are";
+  bridge_.learn(frame(station(99), station(23)), 2, 1);
+  EXPECT_EQ(stations_.port_of(station(23), 1), 2) << "from any other frame";
+  bridge_.shut(0b1000, Bridge::Why::configured);
+  EXPECT_EQ(port_of_neighbour(24, 3), std::nullopt);
+  bridge_.lead_to_switches(0);
+  EXPECT_EQ(port_of_neighbour(21, 2), 2);
+}
+
 TEST_F(FourPorts, FollowsAStationThatMoves) {
   bridge_.learn(frame(station(1), station(2)), 3, 5);
   EXPECT_EQ(bridge_.egress_of(frame(station(2), station(60)), 0, 5).ports, 0b1000u);

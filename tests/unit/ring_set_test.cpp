@@ -323,6 +323,22 @@ TEST(RingSet, FreesTheIdOfAWithdrawnRingAndKeepsItsNeighbours) {
   EXPECT_THROW((void)again.with(job.ring()), std::invalid_argument) << "the same id";
 }
 
+TEST(RingSet, KnowsWhichPortsLeadToSwitches) {
+  RingJob plain({.ring = 7, .world = 3});
+  RingSpec part = RingJob({.ring = 8, .world = 4}).ring();
+  part.parent = Parent{.port = 5, .name = "spine"};
+  part.children = {{.ranks = {0, 1}, .port = {}, .name = {}},
+                   {.ranks = {1, 2}, .port = 3, .kind = ChildKind::switch_below, .name = "rack"}};
+  const RingSet alone({plain.ring()});
+  EXPECT_EQ(alone.ports_of_switches(), 0u);
+  const RingSet both = alone.with(part);
+  EXPECT_EQ(both.ports_of_switches(), 0b101000u);
+  part.patience_ms = 9000;
+  EXPECT_EQ(both.with_changed(std::vector{part}).ports_of_switches(), 0b101000u);
+  EXPECT_EQ(both.without(1).ports_of_switches(), 0u);
+  EXPECT_EQ(RingSet({part}).ports_of_switches(), 0b101000u);
+}
+
 TEST(RingSet, RefusesAJoiningRingThatBindsAnAddressToAnotherPort) {
   RingSpec here = ring_of(1, {1, 2, 3});
   here.members[1].port = 2;

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -547,6 +548,32 @@ TEST_F(Tree, BroadcastsTheRootsData) {
       EXPECT_EQ(tree.received(job.successor_of(rank)), results_for(rank, sent[rank], data[root]));
     }
   }
+}
+
+// ---- What the bridge makes of it. ----
+
+/// Not of a ring.
+Bytes ethernet_of(const wire::MacAddress& source) {
+  Bytes frame(60, 0xff);
+  std::copy(source.bytes.begin(), source.bytes.end(), frame.begin() + 6);
+  test::put16(frame, 12, 0x0806);
+  return frame;
+}
+
+TEST_F(Tree, WhatComesFromASwitchOfTheTreeTeachesTheBridgeNothing) {
+  const auto known_at = [&](std::size_t node, std::uint16_t rank) {
+    return tree.nodes[node]->inside.stations().port_of(job.mac_of(rank), tree.now.ms());
+  };
+  begin();
+  all_reduce(1, 200);
+  all_reduce(2, 200); // by the shortcut of packets that are expected
+  for (std::uint16_t rank = 0; rank < 5; ++rank) {
+    EXPECT_EQ(known_at(kRoot, rank), std::nullopt) << rank;
+    EXPECT_EQ(known_at(kA, rank), rank < 2 ? std::optional(rank) : std::nullopt) << rank;
+    EXPECT_EQ(known_at(kB, rank), rank < 2 ? std::nullopt : std::optional(rank)) << rank;
+  }
+  tree.nodes[kA]->send(ethernet_of(job.mac_of(4)), kUp, tree.now);
+  EXPECT_EQ(known_at(kA, 4), kUp) << "where other frames say";
 }
 
 } // namespace

@@ -87,11 +87,19 @@ Chassis::Chassis(const config::Config& start, const std::vector<ring::RingSpec>&
       stations(start.l2.entries, milliseconds(start.l2.aging_s), hash_key),
       bridge(stations, static_cast<std::uint16_t>(start.ports.size())), config(start) {
   bridge.shut(unbridged_ports(start), l2::Bridge::Why::configured);
+  bridge.lead_to_switches(rings.share()->ports_of_switches());
   tie_stations(start, stations, lcore::Clock().now().ms());
   check_memory();
   open_ports();
   make_pool();
   make_lcores();
+}
+
+std::shared_ptr<const ring::RingSet> Chassis::swap_rings(std::shared_ptr<const ring::RingSet> next,
+                                                         const WriterLock& lock,
+                                                         const lcore::Quiesce& quiesced) {
+  bridge.lead_to_switches(next->ports_of_switches());
+  return rings.swap(std::move(next), lock, quiesced);
 }
 
 Chassis::~Chassis() {

@@ -54,6 +54,12 @@ struct Chassis {
   /// By lcore: from now on the workers keep to these.
   void give(const std::vector<stage::TenantShares>& shares, const lcore::Quiesce& quiesced) const;
 
+  /// Puts the set in force, also for the bridge. Returns the former one, for the caller to free
+  /// after the stop.
+  std::shared_ptr<const ring::RingSet> swap_rings(std::shared_ptr<const ring::RingSet> next,
+                                                  const WriterLock& lock,
+                                                  const lcore::Quiesce& quiesced);
+
   /// By place.
   std::vector<PortNode> port_nodes() const;
 

@@ -217,7 +217,7 @@ void Reload::change_in_place(const ReloadPlan& plan, const config::Config& wante
     changed = chassis_.config.swap(std::move(changed), lock, quiesced);
     chassis_.bridge.shut(unbridged_ports(chassis_.config.read(quiesced)),
                          l2::Bridge::Why::configured);
-    next = chassis_.rings.swap(std::move(next), lock, quiesced);
+    next = chassis_.swap_rings(std::move(next), lock, quiesced);
     for (const ring::RingSpec& spec : plan.changed) {
       rings_.note_change(index_of(chassis_.rings.read(quiesced), spec.id), lock, quiesced);
     }

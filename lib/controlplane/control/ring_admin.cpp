@@ -185,7 +185,7 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Work
   const RuleSweep sweep(chassis_, lock);
   install_rules(chassis_.ports.read(lock), *next, *placed);
   const Quiesce quiesced(chassis_.lcores);
-  next = chassis_.rings.swap(std::move(next), lock, quiesced);
+  next = chassis_.swap_rings(std::move(next), lock, quiesced);
   room.state.heard_at_ns = lcore::Clock().now().ns;
   chassis_.worker_at(lcore, quiesced).adopt(index, std::move(room));
   std::vector<RingCare>& all_care = care_.change(lock, quiesced);
@@ -249,7 +249,7 @@ RingAdmin::take_out(std::uint16_t ring, std::shared_ptr<const ring::RingSet> set
   stage::Worker& worker = chassis_.worker_of(ring, quiesced);
   withdrawn_.change(lock, quiesced).reset(new Withdrawn{worker.withdraw_ring(ring, now), worker});
   care_.change(lock, quiesced)[ring] = {};
-  return chassis_.rings.swap(std::move(set_without), lock, quiesced);
+  return chassis_.swap_rings(std::move(set_without), lock, quiesced);
 }
 
 /// In parts, with a stop for each.

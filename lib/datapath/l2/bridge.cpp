@@ -18,7 +18,7 @@ bool is_link_local(const wire::MacAddress& mac) {
 } // namespace
 
 Bridge::Bridge(MacTable& stations, std::uint16_t ports) : stations_(stations), all_(first(ports)) {
-  follow_shut_ports();
+  follow_ports();
 }
 
 void Bridge::add_port(std::uint16_t port) {
@@ -32,19 +32,36 @@ void Bridge::remove_port(std::uint16_t port) {
 void Bridge::shut(PortSet ports, Why why) {
   shut_by_[static_cast<std::size_t>(why)] = ports;
   shut_ = shut_by_[0] | shut_by_[1];
-  follow_shut_ports();
+  follow_ports();
 }
 
-void Bridge::follow_shut_ports() {
+void Bridge::lead_to_switches(PortSet ports) {
+  to_switches_ = ports;
+  follow_ports();
+}
+
+void Bridge::follow_ports() {
   ways_.fill(~shut_);
   for (std::uint16_t port = 0; port < kMaxPorts; ++port) {
     ways_[port] = is_shut(port) ? 0 : ~shut_ & ~set_of(port);
     shortest_learnt_[port] = is_shut(port) ? SIZE_MAX : sizeof(wire::EthernetHeader);
+    shortest_of_neighbours_[port] = has(to_switches_, port) ? SIZE_MAX : shortest_learnt_[port];
   }
 }
 
 void Bridge::learn(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::uint64_t now) {
-  if (frame.size() < shortest_learnt_[ingress]) {
+  learn_if_long(shortest_learnt_[ingress], frame, ingress, now);
+}
+
+void Bridge::learn_neighbour(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                             std::uint64_t now) {
+  learn_if_long(shortest_of_neighbours_[ingress], frame, ingress, now);
+}
+
+[[gnu::always_inline]] inline void Bridge::learn_if_long(std::size_t shortest,
+                                                         std::span<const std::uint8_t> frame,
+                                                         std::uint16_t ingress, std::uint64_t now) {
+  if (frame.size() < shortest) {
     return;
   }
   const auto& ethernet = wire::view_as<wire::EthernetHeader>(frame.data());

@@ -49,6 +49,8 @@ class Bridge {
   /// frames to them are dropped; see MacTable::forget_port(). Who shuts ports for several reasons
   /// says so for each: a port is open when no reason shuts it.
   void shut(PortSet ports, Why why);
+  /// Behind these ports are other switches of trees (docs/protocol.md §11).
+  void lead_to_switches(PortSet ports);
 
   bool is_shut(std::uint16_t port) const { return has(shut_, port); }
 
@@ -58,6 +60,12 @@ class Bridge {
   /// Learns the source of a frame that came in on `ingress`. Group addresses are no valid sources
   /// (IEEE 802.3 §3.2.3); they are not learnt.
   void learn(std::span<const std::uint8_t> frame, std::uint16_t ingress, std::uint64_t now);
+
+  /// The same of a packet between ring neighbours. It teaches nothing on a port that leads to
+  /// another switch of a tree: it came by the tree's links, and for other frames its source may be
+  /// behind another port.
+  void learn_neighbour(std::span<const std::uint8_t> frame, std::uint16_t ingress,
+                       std::uint64_t now);
 
   /// Whether the frame's source is tied to another port.
   bool is_tied_elsewhere(std::span<const std::uint8_t> frame, std::uint16_t ingress) const;
@@ -82,16 +90,20 @@ class Bridge {
   // Ports, and above them frame::kNoPort, the ingress of the switch's own frames.
   static constexpr std::size_t kIngresses = 2UL * kMaxPorts;
 
-  void follow_shut_ports();
+  void follow_ports();
+  void learn_if_long(std::size_t shortest, std::span<const std::uint8_t> frame,
+                     std::uint16_t ingress, std::uint64_t now);
 
   MacTable& stations_;
   PortSet all_;
   std::array<PortSet, 2> shut_by_{}; // indexed by Why
   PortSet shut_ = 0;                 // by any
-  // By ingress, from the shut ports: where frames may go if the port is there, and how long a frame
-  // must be to be learnt from.
+  PortSet to_switches_ = 0;
+  // By ingress, from these sets: where frames may go if the port is there, and how long a frame, or
+  // one between ring neighbours, must be to be learnt from.
   std::array<PortSet, kIngresses> ways_{};
   std::array<std::size_t, kMaxPorts> shortest_learnt_{};
+  std::array<std::size_t, kMaxPorts> shortest_of_neighbours_{};
 };
 
 } // namespace weir::l2

@@ -233,6 +233,7 @@ void RingSet::bind_source(std::uint16_t pair) {
 
 void RingSet::bind_all_addresses() {
   ports_.clear();
+  ports_of_switches_ = 0;
   for (const std::uint16_t ring : present()) {
     bind_addresses(rings_[ring]);
   }
@@ -249,6 +250,7 @@ void RingSet::bind_addresses(const Ring& ring) {
                                   " to different ports");
     }
   }
+  ports_of_switches_ |= ring.ports_of_switches();
 }
 
 void RingSet::merge_groups(std::uint16_t keep, std::uint16_t give_up) {

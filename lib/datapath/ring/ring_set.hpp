@@ -60,6 +60,9 @@ class RingSet {
     return ring_with_id(rings_[ring].spec().id) != ring;
   }
 
+  /// By which rings that are not withdrawn reach other switches.
+  std::uint64_t ports_of_switches() const { return ports_of_switches_; }
+
   /// The indices of the rings that are not withdrawn, in order.
   std::vector<std::uint16_t> present() const;
 
@@ -164,6 +167,7 @@ class RingSet {
   std::deque<std::uint16_t> withdrawn_;            // rings, the first one first
   std::size_t members_ = 0;                        // of all rings that are not withdrawn
   std::map<wire::IpAddress, std::uint16_t> ports_; // of the addresses that are bound to one
+  std::uint64_t ports_of_switches_ = 0;
   std::unordered_map<std::uint32_t, std::uint16_t> ring_by_id_;
   std::vector<std::uint16_t> ring_groups_;
   std::size_t groups_ = 0;

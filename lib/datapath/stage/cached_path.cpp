@@ -118,7 +118,7 @@ void CachedPath::learn_station(const frame::Frame& frame, FlowCacheEntry& entry,
   const bool is_pinned = rings_[connection.ring]->pins[connection.child].has_value();
   if (!is_pinned || now.ms() - entry.heard >= kLearnEveryMs) {
     entry.heard = now.ms();
-    bridge_.learn(frame.bytes(), frame.ingress, now.ms());
+    bridge_.learn_neighbour(frame.bytes(), frame.ingress, now.ms());
   }
 }
 

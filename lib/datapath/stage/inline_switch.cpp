@@ -42,7 +42,14 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
       worker_(current_, all_of(*current_), worker_settings_, bridge_, forward_, counters_),
       receive_(current_, bridge_, counters_),
       dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_, *this,
-                &probes_) {}
+                &probes_) {
+  bridge_.lead_to_switches(current_->ports_of_switches());
+}
+
+void InlineSwitch::swap_rings(ring::RingSet rings) {
+  current_.swap(std::make_shared<const ring::RingSet>(std::move(rings)));
+  bridge_.lead_to_switches(current_->ports_of_switches());
+}
 
 void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant now) {
   CachedPath& cached_path = worker_.cached_path();
@@ -111,13 +118,13 @@ void InlineSwitch::take_stages(frame::Frame& frame, frame::Instant now) {
 
 void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   WorkerRing room = worker_.withdraw_ring(ring, now);
-  current_.swap(std::make_shared<const ring::RingSet>(current_->without(ring)));
+  swap_rings(current_->without(ring));
   while (worker_.drop_some(room, 1, now)) {
   }
 }
 
 void InlineSwitch::change_rings(std::span<const ring::RingSpec> specs, frame::Instant now) {
-  current_.swap(std::make_shared<const ring::RingSet>(current_->with_changed(specs)));
+  swap_rings(current_->with_changed(specs));
   for (const ring::RingSpec& spec : specs) {
     worker_.change_ring(*current_->ring_with_id(spec.id), now);
   }
@@ -125,13 +132,13 @@ void InlineSwitch::change_rings(std::span<const ring::RingSpec> specs, frame::In
 
 std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
   const ring::Ring ring(spec);
-  auto next = std::make_shared<const ring::RingSet>(current_->with(spec));
+  ring::RingSet next = current_->with(spec);
   if (ring.senders() > worker_.incarnations().spare_children()) {
     throw std::length_error("no room for the connections of one ring more");
   }
   const std::uint16_t index = current_->next_index();
   WorkerRing room(ring, worker_settings_.memory);
-  current_.swap(std::move(next));
+  swap_rings(std::move(next));
   worker_.adopt(index, std::move(room));
   return index;
 }

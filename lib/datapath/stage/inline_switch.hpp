@@ -109,6 +109,7 @@ class InlineSwitch : private WorkerSink {
   void serve(std::span<frame::Frame* const> burst, std::span<FlowCacheEntry* const> entries,
              frame::Instant now);
   void take_stages(frame::Frame& frame, frame::Instant now);
+  void swap_rings(ring::RingSet rings);
   void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
 
   ring::CurrentRings current_;

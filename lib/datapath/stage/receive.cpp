@@ -17,11 +17,6 @@ bool is_answer(const frame::Frame& frame) {
          frame.packet.opcode.position == wire::Position::none;
 }
 
-/// A loop probe's source is none.
-bool is_from_station(const frame::Frame& frame) {
-  return frame.pair != 0 || wire::find_loop_probe(frame.bytes()) == nullptr;
-}
-
 } // namespace
 
 Receive::Receive(const ring::CurrentRings& current, l2::Bridge& bridge,
@@ -31,11 +26,13 @@ Receive::Receive(const ring::CurrentRings& current, l2::Bridge& bridge,
 void Receive::accept(frame::Frame& frame, frame::Instant now) {
   ++counters_.received;
   parse(frame);
-  if (is_from_station(frame)) [[likely]] {
+  if (frame.pair != 0) {
+    bridge_.learn_neighbour(frame.bytes(), frame.ingress, now.ms());
+    if (is_answer(frame)) { // in either direction
+      frame.traffic = frame::TrafficClass::ring;
+    }
+  } else if (wire::find_loop_probe(frame.bytes()) == nullptr) [[likely]] { // no station sends one
     bridge_.learn(frame.bytes(), frame.ingress, now.ms());
-  }
-  if (frame.pair != 0 && is_answer(frame)) { // in either direction
-    frame.traffic = frame::TrafficClass::ring;
   }
   passes<StageId::receive, StageId::dispatch>();
 }
