@@ -136,7 +136,9 @@ class Lab {
 
   void write(const std::string& rings) const {
     std::ofstream(file()) << fmt::format("ports: [{{ name: p0, device: \"net_null0,no-rx=1\" }},\n"
-                                         "  {{ name: up0, device: \"net_null1,no-rx=1\" }}]\n"
+                                         "  {{ name: up0, device: \"net_null1,no-rx=1\" }},\n"
+                                         "  {{ name: up1, device: \"net_null2,no-rx=1\", "
+                                         "bridge: no }}]\n"
                                          "lcores:\n"
                                          "  - {{ id: 0, roles: [control] }}\n"
                                          "  - {{ id: 1, roles: [rx, worker, tx], idle: sleep }}\n"
@@ -391,6 +393,20 @@ TEST(RingOrders, ATenantNamesNoPortThatLeadsToASwitch) {
         << made.name;
     EXPECT_EQ(refusal_of(made, lab().all(), ring), "made") << made.name << ": an operator may";
     red.remove_ring(96); // its own, whoever has made it
+  }
+}
+
+/// Before any ring reaches a switch there.
+TEST(RingOrders, ATenantNamesNoPortThatDoesNotBridge) {
+  TenantBackend red_backend(lab().all(), "red");
+  ring::RingSpec ring = ring_of(97);
+  ring.members[1].port = 2;
+  for (const NamedMake& made : kMakes) {
+    EXPECT_EQ(refusal_of(made, red_backend, ring),
+              "ring 97: members[1].port: found up1 for tenant red, which has bridge: no, as ports "
+              "between switches have; allowed: a port of hosts, or none")
+        << made.name;
+    EXPECT_EQ(refusal_of(made, lab().all(), ring), "made") << made.name << ": an operator may";
   }
 }
 

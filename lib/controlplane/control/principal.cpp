@@ -28,6 +28,16 @@ std::optional<std::uint32_t> ring_over(const ring::RingSet& present, std::uint16
   return found == rings.end() ? std::nullopt : std::optional(present.rings()[*found].spec().id);
 }
 
+/// Why the port, which is at `place`, counts as one that leads to a switch; empty: it does not.
+std::string why_of_switches(const ring::RingSet& present, const config::PortConfig& port,
+                            std::uint16_t place) {
+  if (const auto other = ring_over(present, place)) {
+    return fmt::format("by which ring {} reaches a switch", *other);
+  }
+  return port.bridge == config::YesNo::no ? "which has bridge: no, as ports between switches have"
+                                          : "";
+}
+
 } // namespace
 
 void Principal::check_may_order(const ring::RingSpec& ring) const {
@@ -51,11 +61,12 @@ void Principal::check_may_make(const ring::RingSpec& ring, const ring::RingSet& 
   }
   for (std::uint16_t rank = 0; rank < wanted.children(); ++rank) {
     const std::optional<std::uint16_t> port = wanted.port_of(rank);
-    const auto other = port ? ring_over(present, *port) : std::nullopt;
-    if (other) {
-      throw NotAllowed(fmt::format("ring {}: members[{}].port: found {} for tenant {}, by which "
-                                   "ring {} reaches a switch; allowed: a port of hosts, or none",
-                                   ring.id, rank, ports.at(*port).name, tenant, *other));
+    const std::string why = port ? why_of_switches(present, ports.at(*port), *port) : "";
+    if (!why.empty()) {
+      throw NotAllowed(
+          fmt::format("ring {}: members[{}].port: found {} for tenant {}, {}; allowed: "
+                      "a port of hosts, or none",
+                      ring.id, rank, ports.at(*port).name, tenant, why));
     }
   }
 }

@@ -30,7 +30,8 @@ struct Principal {
 
   /// Throws NotAllowed unless he may make the ring beside those that are present. Switches above
   /// and below, and the ports that lead to them, are the operators': by such a port comes what
-  /// counts for several ranks at once. `ports`, by place, have the names.
+  /// counts for several ranks at once. A port with `bridge: no` is one of them, whether or not a
+  /// ring uses it. `ports` by place.
   void check_may_make(const ring::RingSpec& ring, const ring::RingSet& present,
                       const std::vector<config::PortConfig>& ports) const;
 };
