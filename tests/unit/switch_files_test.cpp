@@ -154,6 +154,47 @@ TEST(SwitchFiles, OneSwitchHasNoTree) {
   }
 }
 
+/// The switch's own reader takes each part of two trees, and closes the loop that they make.
+TEST(SwitchFiles, LoadAsPartsOfTwoRings) {
+  std::map<std::string, config::Config> configs;
+  for (const SwitchFile& file : files_of(parse_topology(kRacks, "racks.yaml"), 2)) {
+    configs[file.name] = config::parse_config(file.text, file.name);
+  }
+  ASSERT_EQ(configs.size(), 4U);
+  for (const std::string spine : {"spine0", "spine1"}) {
+    ASSERT_EQ(configs[spine].rings.size(), 1U) << spine;
+    const ring::RingSpec& root = configs[spine].rings[0];
+    EXPECT_FALSE(root.parent) << spine;
+    ASSERT_EQ(root.children.size(), 2U) << spine;
+    EXPECT_EQ(root.children[1].kind, ring::ChildKind::switch_below) << spine;
+    EXPECT_EQ(root.children[1].ranks.first, 2) << spine;
+    EXPECT_EQ(root.children[1].ranks.count, 3) << spine;
+    EXPECT_EQ(root.children[1].port, 1) << spine;
+  }
+  ASSERT_EQ(configs["right"].rings.size(), 2U);
+  for (std::uint16_t ring = 0; ring < 2; ++ring) {
+    const ring::RingSpec& part = configs["right"].rings[ring];
+    ASSERT_TRUE(part.parent) << ring;
+    EXPECT_EQ(part.parent->port, 3 + ring);
+    EXPECT_EQ(part.parent->name, fmt::format("spine{}", ring));
+    ASSERT_EQ(part.children.size(), 3U) << ring;
+    EXPECT_EQ(part.children[0].kind, ring::ChildKind::rank) << ring;
+    EXPECT_EQ(part.children[0].ranks.first, 2) << ring;
+    EXPECT_EQ(part.children[0].port, 0) << ring;
+  }
+  const auto closed = [&](const std::string& name) {
+    std::string ports;
+    for (const config::PortConfig& port : configs[name].ports) {
+      ports += port.bridge == config::YesNo::no ? port.name + " " : "";
+    }
+    return ports;
+  };
+  EXPECT_EQ(closed("left"), "up1 ");
+  EXPECT_EQ(closed("right"), "spine1 ");
+  EXPECT_EQ(closed("spine0"), "");
+  EXPECT_EQ(closed("spine1"), "down7 right ");
+}
+
 TEST(SwitchFiles, ParallelCablesHaveNamesOfTheirOwn) {
   Topology topology({"a", "b"}, {"all", "rack 1"});
   topology.connect(0, 2, {1000, 1});
