@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Starts two racks of three workers and a spine: three switches, which add up in a tree, connected by shared memory (memif).
 
-All-reduces through the spine, and checks every element. Then the spine dies in the middle of a job, as if all its cables were
-pulled: each worker tells an error. A cable from rack to rack is a second tree, whose root is the first rack, and the next
-job goes on over it. Needs no NIC, no hugepages and no root. The last line is "demo: OK" or what went wrong.
+`weir-plan fabric` plans two trees for the topology and writes each switch's configuration: one over the spine, one over a cable
+from rack to rack, whose root is the first rack. All-reduces through the spine, and checks every element. Then the spine dies in
+the middle of a job, as if all its cables were pulled: each worker tells an error, and the next job goes on over the other tree.
+Needs no NIC, no hugepages and no root. The last line is "demo: OK" or what went wrong.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -20,14 +23,17 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from demonstrate import (  # noqa: E402  (its import adds tests/support)
-    WEIR, WORKER, DemoFailure, Process, address_of, end_with, free_port, run, start_configured, watch)
+    BUILD, ROOT, WEIR, WORKER, DemoFailure, Process, address_of, end_with, free_port, run, start_configured, watch)
 
+PLAN = BUILD / "app/weir-plan"
+TOPOLOGY = ROOT / "config/topologies/two-small-racks.yaml"
 SWITCHES = ("spine", "rack0", "rack1")  # the server's end of each cable is there first
 RACKS = 2
 RANKS_PER_RACK = 3
 RANKS = RACKS * RANKS_PER_RACK
+# As weir-plan writes them.
 MTU = 1024
-MESSAGE_BYTES = 32768
+MESSAGE_BYTES = 65536
 WINDOW = 8
 GIVE_UP_S = 5  # without progress, each worker
 DEATH_AFTER_S = 1.0
@@ -42,26 +48,8 @@ class Tree:
     lists: str
 
 
-OVER_SPINE = Tree(1, "over the spine", "[[0,1,2],[3,4,5]]")
-FROM_RACK_TO_RACK = Tree(2, "from rack to rack", "[0,1,2,[3,4,5]]")
-
-
-@dataclass(frozen=True)
-class Cable:
-    """Its number, and the switch at the end that is there first."""
-    number: int
-    server: str
-
-
-def cable_to_host(rank: int) -> Cable:
-    return Cable(rank, f"rack{rank // RANKS_PER_RACK}")
-
-
-def cable_to_spine(rack: int) -> Cable:
-    return Cable(RANKS + rack, "spine")
-
-
-BETWEEN_RACKS = Cable(RANKS + RACKS, "rack0")
+FROM_RACK_TO_RACK = Tree(1, "from rack to rack", "[0,1,2,[3,4,5]]")
+OVER_SPINE = Tree(2, "over the spine", "[[0,1,2],[3,4,5]]")
 
 
 def parse_options() -> argparse.Namespace:
@@ -79,59 +67,44 @@ def parse_options() -> argparse.Namespace:
     return options
 
 
-def memif(index: int, cable: Cable, end: str, folder: Path) -> str:
-    """The end of a cable that this switch or worker has."""
-    role = "server" if end == cable.server else "client"
-    return (f"net_memif{index},role={role},id={cable.number},socket={folder}/{cable.server}.sock,socket-abstract=no,"
-            f"bsize=8192,rsize=11")
+def write_plan(folder: Path) -> None:
+    """A file for each switch, and `plan.yaml` with the trees."""
+    device = (f"net_memif{{number}},role={{role}},id={{cable}},socket={folder}/{{server}}.sock,socket-abstract=no,"
+              f"bsize=8192,rsize=11")
+    eal = f"--no-huge,-m,512,--no-pci,--file-prefix={folder.name}-{{switch}},--log-level,*:error"
+    answer = subprocess.run([PLAN, "fabric", "--topology", TOPOLOGY, "--configs", folder, "--first-address", address_of(0),
+                             "--device", device, "--eal", eal], capture_output=True, text=True)
+    if answer.returncode != 0:
+        raise DemoFailure(f"weir-plan ended with status {answer.returncode}\n{answer.stderr}")
+    (folder / "plan.yaml").write_text(answer.stdout)
 
 
-def switch_file(name: str, cables: dict[str, Cable], rings: list[str], folder: Path) -> str:
-    """`cables` by the port that each is in."""
-    ports = "".join(f'  - {{ name: {port}, device: "{memif(index, cable, name, folder)}" }}\n'
-                    for index, (port, cable) in enumerate(cables.items()))
-    return (f'eal:\n  options: ["--no-huge", "-m", "512", "--no-pci", "--file-prefix={folder.name}-{name}", '
-            f'"--log-level", "*:error"]\nports:\n{ports}'
-            f"lcores:\n  - {{ id: {CORES[0]}, roles: [control] }}\n"
-            f"  - {{ id: {CORES[-1]}, roles: [rx, worker, tx], idle: yield }}\n"
-            f"rings:\n{''.join(rings)}")
+def planned_file(name: str, folder: Path) -> str:
+    """A switch's configuration as weir-plan has written it."""
+    return (folder / f"{name}.yaml").read_text()
 
 
-def ring(tree: Tree, children: list[str], parent: str = "") -> str:
-    members = ", ".join(f"{{ ip: {address_of(rank)} }}" for rank in range(RANKS))
-    above = f"    parent: {{ {parent} }}\n" if parent else ""
-    return (f"  - id: {tree.ring}\n    window: {WINDOW}\n    max_message_bytes: {MESSAGE_BYTES}\n    mtu: {MTU}\n"
-            f"    members: [{members}]\n{above}    children: [{', '.join(children)}]\n")
+def worker_device(rank: int, folder: Path) -> str:
+    """The other end of the cable that is in the rack's port."""
+    rack = planned_file(f"rack{rank // RANKS_PER_RACK}", folder)
+    port = re.search(rf'name: "host{rank}", device: "net_memif\d+,role=server,([^"]*)"', rack)
+    if port is None:
+        raise DemoFailure(f"weir-plan has written no port for host{rank}\n{rack}")
+    return f"net_memif0,role=client,{port[1]}"
 
 
-def ranks_of(rack: int) -> range:
-    return range(rack * RANKS_PER_RACK, (rack + 1) * RANKS_PER_RACK)
-
-
-def rack_below(rack: int, port: str) -> str:
-    return f"{{ switch: rack{rack}, ranks: [{ranks_of(rack)[0]}, {ranks_of(rack)[-1]}], port: {port} }}"
-
-
-def spine_file(folder: Path) -> str:
-    children = [rack_below(rack, f"down{rack}") for rack in range(RACKS)]
-    cables = {f"down{rack}": cable_to_spine(rack) for rack in range(RACKS)}
-    return switch_file("spine", cables, [ring(OVER_SPINE, children)], folder)
-
-
-def rack_file(rack: int, folder: Path) -> str:
-    cables = {"up": cable_to_spine(rack), "across": BETWEEN_RACKS} | {f"host{rank}": cable_to_host(rank) for rank in ranks_of(rack)}
-    ranks = [f"{{ rank: {rank}, port: host{rank} }}" for rank in ranks_of(rack)]
-    across = (ring(FROM_RACK_TO_RACK, ranks, "switch: rack0, port: across") if rack
-              else ring(FROM_RACK_TO_RACK, [*ranks, rack_below(1, "across")]))
-    return switch_file(f"rack{rack}", cables, [ring(OVER_SPINE, ranks, "switch: spine, port: up"), across], folder)
+def start_switch(name: str, folder: Path) -> Process:
+    lcores = (f"lcores:\n  - {{ id: {CORES[0]}, roles: [control] }}\n"
+              f"  - {{ id: {CORES[-1]}, roles: [rx, worker, tx], idle: yield }}\n")
+    return start_configured(WEIR, planned_file(name, folder) + lcores, folder, name)
 
 
 def start_switches(folder: Path) -> dict[str, Process]:
-    files = {"spine": spine_file(folder), "rack0": rack_file(0, folder), "rack1": rack_file(1, folder)}
+    write_plan(folder)
     switches: dict[str, Process] = {}
     try:
         for name in SWITCHES:
-            switches[name] = start_configured(WEIR, files[name], folder, name)
+            switches[name] = start_switch(name, folder)
     except DemoFailure:
         kill(switches.values())
         raise
@@ -147,10 +120,9 @@ def start_workers(options: argparse.Namespace, folder: Path, tree: Tree, *more: 
     rendezvous = f"127.0.0.1:{free_port()}"
     workers = []
     for rank in range(RANKS):
-        device = memif(0, cable_to_host(rank), "worker", folder)
         command = [str(WORKER), "--rank", str(rank), "--world", str(RANKS), "--rendezvous", rendezvous,
-                   "--ring", str(tree.ring), "--tree", tree.lists, "--transport", "software", "--device", device,
-                   "--ip", address_of(rank), "--window", str(WINDOW), "--message-bytes", str(MESSAGE_BYTES),
+                   "--ring", str(tree.ring), "--tree", tree.lists, "--transport", "software",
+                   "--device", worker_device(rank, folder), "--ip", address_of(rank), "--window", str(WINDOW), "--message-bytes", str(MESSAGE_BYTES),
                    "--mtu", str(MTU), "--timeout", str(GIVE_UP_S), "--size", options.size, "--loss", str(options.loss),
                    "--seed", str(rank + 1), "--progress", "--json", str(folder / f"worker{rank}.json"), *more]
         workers.append(Process(f"worker{rank}", command, folder))
