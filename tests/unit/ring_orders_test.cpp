@@ -91,7 +91,7 @@ void start_eal() {
   static std::vector<std::string> arguments{"ring_orders_test",
                                             "--no-huge",
                                             "-m",
-                                            "128",
+                                            "256",
                                             "--no-pci",
                                             "--no-shconf",
                                             "--no-telemetry",
