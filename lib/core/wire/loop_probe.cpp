@@ -44,11 +44,7 @@ LoopProbeFrame frame_of(const LoopProbe& probe) {
   return frame;
 }
 
-const LoopProbe* find_loop_probe(std::span<const std::uint8_t> frame) {
-  if (frame.size() < kLoopProbeBytes ||
-      view_as<EthernetHeader>(frame.data()).destination != kLoopProbeGroup) {
-    return nullptr;
-  }
+[[gnu::cold]] const LoopProbe* read_loop_probe(std::span<const std::uint8_t> frame) {
   const std::size_t type = offset_of_type(frame);
   const auto& probe = view_as<LoopProbe>(frame.data() + type + sizeof(be16));
   const bool is_one = type_at(frame.data() + type) == EtherType::experimental &&

@@ -36,7 +36,15 @@ using LoopProbeFrame = std::array<std::uint8_t, kLoopProbeBytes>;
 /// station's.
 LoopProbeFrame frame_of(const LoopProbe& probe);
 
-/// nullptr for any other frame, also one with the same EtherType.
-const LoopProbe* find_loop_probe(std::span<const std::uint8_t> frame);
+/// nullptr for any other frame with this destination.
+const LoopProbe* read_loop_probe(std::span<const std::uint8_t> frame);
+
+/// nullptr for any other frame, also one with the same EtherType. Most frames end at the first
+/// byte.
+inline const LoopProbe* find_loop_probe(std::span<const std::uint8_t> frame) {
+  const bool may_be_one = frame.size() >= kLoopProbeBytes && frame[0] == kLoopProbeGroup.bytes[0] &&
+                          view_as<EthernetHeader>(frame.data()).destination == kLoopProbeGroup;
+  return may_be_one ? read_loop_probe(frame) : nullptr;
+}
 
 } // namespace weir::wire

@@ -90,12 +90,6 @@ Egress Bridge::egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingr
   return {ways & all_, ways == 0 ? DropReason::not_bridged : DropReason::no_egress};
 }
 
-bool Bridge::is_tied_elsewhere(std::span<const std::uint8_t> frame, std::uint16_t ingress) const {
-  return frame.size() >= sizeof(wire::EthernetHeader) &&
-         stations_.is_tied_elsewhere(wire::view_as<wire::EthernetHeader>(frame.data()).source,
-                                     ingress);
-}
-
 Egress Bridge::egress_by(std::uint16_t port, std::uint16_t ingress) {
   return port == ingress ? Egress{0, DropReason::same_port} : Egress{set_of(port), {}};
 }

@@ -4,6 +4,7 @@
 #include "l2/mac_table.hpp"
 #include "l2/port_set.hpp"
 #include "weir/reasons.hpp"
+#include "wire/headers.hpp"
 
 #include <array>
 #include <cstddef>
@@ -68,7 +69,11 @@ class Bridge {
                        std::uint64_t now);
 
   /// Whether the frame's source is tied to another port.
-  bool is_tied_elsewhere(std::span<const std::uint8_t> frame, std::uint16_t ingress) const;
+  bool is_tied_elsewhere(std::span<const std::uint8_t> frame, std::uint16_t ingress) const {
+    return stations_.has_tied() && frame.size() >= sizeof(wire::EthernetHeader) &&
+           stations_.is_tied_elsewhere(wire::view_as<wire::EthernetHeader>(frame.data()).source,
+                                       ingress);
+  }
 
   /// The ports that a frame from `ingress` leaves by. The switch's own come from no port.
   Egress egress_of(std::span<const std::uint8_t> frame, std::uint16_t ingress,

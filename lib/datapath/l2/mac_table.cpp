@@ -208,9 +208,6 @@ bool MacTable::is_tied(const wire::MacAddress& station) const {
 }
 
 bool MacTable::is_tied_elsewhere(const wire::MacAddress& station, std::uint16_t port) const {
-  if (tied_.load(std::memory_order_relaxed) == 0) {
-    return false;
-  }
   const std::uint64_t address = to_number(station);
   const Sighting known = find(bucket_of(address), address);
   return known && known.station.is_tied() && known.station.port() != port;

@@ -21,19 +21,9 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
   workers_.to_worker(frame, current_->ring_group_of_pair(frame.pair), now);
 }
 
-void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
-  if (const wire::LoopProbe* probe = find_probe(frame)) [[unlikely]] {
-    return accept_probe(frame, *probe, now);
-  }
-  if (const auto reason = why_not_forwarded(frame, now)) {
-    return forward_.drop<StageId::dispatch>(frame, *reason, now);
-  }
-  passes<StageId::dispatch, StageId::forward>();
-  forward_.send(frame, frame::Departure::forwarded, now);
-}
-
 /// What comes by a shut port teaches the magic rule nothing.
-std::optional<DropReason> Dispatch::why_not_forwarded(frame::Frame& frame, frame::Instant now) {
+[[gnu::always_inline]] inline std::optional<DropReason>
+Dispatch::why_not_forwarded(frame::Frame& frame, frame::Instant now) {
   const l2::Bridge& bridge = forward_.bridge();
   if (bridge.is_shut(frame.ingress)) {
     return DropReason::not_bridged;
@@ -46,13 +36,26 @@ std::optional<DropReason> Dispatch::why_not_forwarded(frame::Frame& frame, frame
              : magic_rule_.why_not_forwarded(frame, now.ms());
 }
 
-const wire::LoopProbe* Dispatch::find_probe(const frame::Frame& frame) const {
+[[gnu::always_inline]] inline const wire::LoopProbe*
+Dispatch::find_probe(const frame::Frame& frame) const {
   const bool may_be_one =
       frame.packet.parsed == wire::Parsed::other && sent_ != nullptr && sent_->are_sent;
   return may_be_one ? wire::find_loop_probe(frame.bytes()) : nullptr;
 }
 
-void Dispatch::accept_probe(frame::Frame& frame, const wire::LoopProbe& probe, frame::Instant now) {
+void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
+  if (const wire::LoopProbe* probe = find_probe(frame)) [[unlikely]] {
+    return accept_probe(frame, *probe, now);
+  }
+  if (const auto reason = why_not_forwarded(frame, now)) {
+    return forward_.drop<StageId::dispatch>(frame, *reason, now);
+  }
+  passes<StageId::dispatch, StageId::forward>();
+  forward_.send(frame, frame::Departure::forwarded, now);
+}
+
+[[gnu::cold]] void Dispatch::accept_probe(frame::Frame& frame, const wire::LoopProbe& probe,
+                                          frame::Instant now) {
   const l2::PortSet ports = note_probe(probe, frame.ingress);
   if (ports == 0) {
     return forward_.drop<StageId::dispatch>(frame, DropReason::loop_probe, now);

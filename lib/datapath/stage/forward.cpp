@@ -20,19 +20,9 @@ void Forward::set_frame_limit(std::uint16_t port, std::optional<std::uint32_t> b
   always_fits_ = *std::ranges::min_element(max_frame_bytes_);
 }
 
-void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
-                   const frame::TraceRecord& record, std::optional<std::uint16_t> port) {
-  const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
-                                 : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms());
-  if (egress.ports == 0) {
-    frame.departure = departure;
-    return drop<StageId::forward>(frame, egress.drop, now);
-  }
-  send_by(egress.ports, frame, departure, now, record);
-}
-
-void Forward::send_by(l2::PortSet wanted, frame::Frame& frame, frame::Departure departure,
-                      frame::Instant now, const frame::TraceRecord& record) {
+[[gnu::always_inline]] inline void Forward::send_by(l2::PortSet wanted, frame::Frame& frame,
+                                                    frame::Departure departure, frame::Instant now,
+                                                    const frame::TraceRecord& record) {
   frame.departure = departure;
   const l2::PortSet ports = that_take(wanted, frame.length);
   if (ports == 0) {
@@ -48,6 +38,21 @@ void Forward::send_by(l2::PortSet wanted, frame::Frame& frame, frame::Departure 
   }
   passes<StageId::forward, StageId::transmit>();
   sink_.transmit(frame, ports);
+}
+
+void Forward::send(frame::Frame& frame, frame::Departure departure, frame::Instant now,
+                   const frame::TraceRecord& record, std::optional<std::uint16_t> port) {
+  const l2::Egress egress = port ? l2::Bridge::egress_by(*port, frame.ingress)
+                                 : bridge_.egress_of(frame.bytes(), frame.ingress, now.ms());
+  if (egress.ports == 0) {
+    frame.departure = departure;
+    return drop<StageId::forward>(frame, egress.drop, now);
+  }
+  send_by(egress.ports, frame, departure, now, record);
+}
+
+void Forward::send_by(l2::PortSet ports, frame::Frame& frame, frame::Instant now) {
+  send_by(ports, frame, frame::Departure::forwarded, now, kForwarded);
 }
 
 void Forward::transmit(std::span<frame::Frame* const> results,

@@ -86,9 +86,7 @@ class Forward {
   }
 
   /// By these ports.
-  void send_by(l2::PortSet ports, frame::Frame& frame, frame::Instant now) {
-    send_by(ports, frame, frame::Departure::forwarded, now, kForwarded);
-  }
+  void send_by(l2::PortSet ports, frame::Frame& frame, frame::Instant now);
 
   const l2::Bridge& bridge() const { return bridge_; }
 
