@@ -62,8 +62,10 @@ class MacTable {
   /// It is a station like others again: it ages and may move.
   void untie(const wire::MacAddress& station, std::uint64_t now);
   bool is_tied(const wire::MacAddress& station) const;
+
   /// Whether any station is.
   bool has_tied() const { return tied_.load(std::memory_order_relaxed) != 0; }
+
   /// Whether it is tied to another port than this one.
   bool is_tied_elsewhere(const wire::MacAddress& station, std::uint16_t port) const;
 
