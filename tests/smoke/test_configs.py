@@ -127,6 +127,7 @@ MAPS = {
     "control.tls.": f"ports: [PORT]\ncontrol: {{ listen: ['127.0.0.1:1'], tls: {UNKNOWN} }}",
     "tenants[].": f"ports: [PORT]\ntenants: [{UNKNOWN}]",
     "spare.": f"ports: [PORT]\nspare: {UNKNOWN}",
+    "stations[].": f"ports: [PORT]\nstations: [{UNKNOWN}]",
     "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",
     "rings[].members[].": "ports: [PORT]\nrings: [{ id: 1, window: 1, max_message_bytes: 40, members: "
                           f"[{UNKNOWN}, {UNKNOWN}] }}]",

@@ -227,7 +227,7 @@ def watch(lab: Lab) -> None:
 def completion(lab: Lab) -> None:
     """The words come from the switch; bash asks for them by the installed script."""
     _, terminal = used(lab)
-    for line, words in (("sh", ["show"]), ("show port ", ["info", "stats", "steering", "xstats"]),
+    for line, words in (("sh", ["show"]), ("show port ", ["bridge", "info", "stats", "steering", "xstats"]),
                         ("show ring ", ["7", "all"]), ("show ring 7 ", ["json", "stuck"]), ("q", []), ("nonsense ", [])):
         expect(said_words(lab, line) == words, f"{line!r}: {said_words(lab, line)}")
     script = f'''
