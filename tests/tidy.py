@@ -76,24 +76,32 @@ def part_of(entry: dict[str, str]) -> Part:
     return Part(file, sources_in(file), group, flags, places)
 
 
-def built_parts() -> list[Part]:
-    """Each once, although some programs compile it again. A part of a test's own may have sources of ours, too."""
+def built_parts(folders: tuple[str, ...]) -> list[Part]:
     entries = json.loads((BUILD / "compile_commands.json").read_text())
-    parts = [part_of(entry) for entry in entries if Path(entry["output"]).parts[0] in ("lib", "app")]
-    return [part for part in parts if part.sources and all(map(is_ours, part.sources))]
+    return [part_of(entry) for entry in entries if Path(entry["output"]).parts[0] in folders]
+
+
+def parts_left(seen: frozenset[Path], built: list[Part]) -> list[Part]:
+    """A file each: what only a test compiles, as it does; what this build leaves out, as the others."""
+    of_tests = {source: part for part in built_parts(("tests",)) for source in part.sources}
+    all_places = tuple(dict.fromkeys(place for part in built for place in part.places))
+    files = [file for folder in ("lib", "app") for file in (ROOT / folder).rglob("*.cpp") if is_ours(file) and file not in seen]
+    found = []
+    for file in files:
+        known = of_tests.get(file)
+        flags, places = (known.flags, known.places) if known else (built[0].flags, all_places)
+        found.append(Part(file, frozenset([file]), str(file), flags, places))
+    return found
 
 
 def pieces() -> list[Piece]:
     """The largest first, so that no core waits long for the last."""
     together: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
-    parts = built_parts()
+    parts = [part for part in built_parts(("lib", "app")) if part.sources and all(map(is_ours, part.sources))]
     for part in parts:
         together.setdefault((part.group, part.flags), []).append(part)
     seen = frozenset().union(*(part.sources for part in parts))
-    sources = (file for folder in ("lib", "app") for file in (ROOT / folder).rglob("*.cpp"))
-    left = [Part(file, frozenset([file]), str(file), parts[0].flags, parts[0].places)
-            for file in sources if is_ours(file) and file not in seen]
-    found = [Piece(tuple(group)) for group in together.values()] + [Piece((part,)) for part in left]
+    found = [Piece(tuple(group)) for group in together.values()] + [Piece((part,)) for part in parts_left(seen, parts)]
     return sorted(found, key=Piece.bytes, reverse=True)
 
 
