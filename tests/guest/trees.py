@@ -88,7 +88,7 @@ def tree_spine_restarted(lab: Lab) -> str:
 def tree_straggler(lab: Lab) -> str:
     """For two minutes a worker is stopped. Ranks of both leaves wait, kept alive by their leaf or by the spine."""
     waiting = tuple(rank for rank in ALL if rank != LATE)
-    return with_stopped_worker(lab, Wait(waiting, LONG_S, STRAGGLERS_ACK_TIMEOUT_MS, RING), in_tree(lab, "--size 1MiB"))
+    return with_stopped_worker(lab, Wait(waiting, LONG_S, STRAGGLERS_ACK_TIMEOUT_MS, RING), in_tree(lab, "--size 16MiB"))
 
 
 def send_as_strangers(lab: Lab, captures: list[Capture]) -> int:
@@ -128,7 +128,7 @@ def tree_stranger(lab: Lab) -> str:
     captures = [lab.fabric.capture(0, "in"), lab.fabric.capture(2, "in"),
                 *(lab.fabric.capture_on(uplink(0), direction) for direction in ("in", "out"))]
     done = ring_counters(lab, RING)["slots_completed"]
-    jobs = start_job(lab, in_tree(lab, "--size 1MiB"))
+    jobs = start_job(lab, in_tree(lab, "--size 4MiB"))
     wait_for_weir(lambda: ring_counters(lab, RING)["slots_completed"] > done + 50, jobs)
     lab.guests[LATE].control("busybox killall -STOP weir-worker")
     for capture in captures:
