@@ -17,8 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RUN_FOLDERS = ("tests/unit", "tests/fuzz")
-RUN_BESIDE = ("app/weir-replay",)
+# Beside the unit tests.
+RUN_FOLDER = Path("tests/fuzz")
+RUN_BESIDE = "app/weir-replay"
 # What the compiler notes for the build: nothing of that is asked for here.
 WITH_A_FILE = ("-o", "-MQ", "-MF")
 NOTES = ("-MD", "-c")
@@ -31,7 +32,10 @@ def files_of(build: Path, kind: str) -> list[str]:
 
 
 def programs_that_run(build: Path) -> list[str]:
-    return [name for name in files_of(build, "executable") if str(Path(name).parent) in RUN_FOLDERS or name in RUN_BESIDE]
+    tests = json.loads((build / "meson-info/intro-tests.json").read_text())
+    unit_tests = {str(Path(test["cmd"][0]).relative_to(build)) for test in tests if any("unit" in suite for suite in test["suite"])}
+    return [name for name in files_of(build, "executable")
+            if name in unit_tests or name == RUN_BESIDE or Path(name).parent == RUN_FOLDER]
 
 
 def objects_of(build: Path, programs: list[str]) -> set[str]:
