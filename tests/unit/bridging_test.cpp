@@ -35,13 +35,7 @@ Bytes ethernet(const wire::MacAddress& to, const wire::MacAddress& from) {
 }
 
 Bytes probe(std::uint64_t sender, std::uint16_t port, std::uint64_t token) {
-  wire::LoopProbe probe{};
-  probe.magic.set(wire::kLoopProbeMagic);
-  probe.version.set(wire::kLoopProbeVersion);
-  probe.port.set(port);
-  probe.sender.set(sender);
-  probe.token.set(token);
-  const wire::LoopProbeFrame frame = frame_of(probe);
+  const wire::LoopProbeFrame frame = frame_of(wire::loop_probe(sender, port, token));
   return {frame.begin(), frame.end()};
 }
 

@@ -14,13 +14,7 @@ namespace {
 using Frame = std::vector<std::uint8_t>;
 
 LoopProbe probe() {
-  LoopProbe probe{};
-  probe.magic.set(kLoopProbeMagic);
-  probe.version.set(kLoopProbeVersion);
-  probe.port.set(5);
-  probe.sender.set(0x0123'4567'89ab'cdef);
-  probe.token.set(0xfedc'ba98'7654'3210);
-  return probe;
+  return loop_probe(0x0123'4567'89ab'cdef, 5, 0xfedc'ba98'7654'3210);
 }
 
 Frame frame() {

@@ -1387,10 +1387,7 @@ const std::vector<DropRow> kDropRows{
     {DropReason::loop_probe,
      [](Scene& s) {
        s.fixture.inside().probes().are_sent = true;
-       wire::LoopProbe probe{};
-       probe.magic.set(wire::kLoopProbeMagic);
-       probe.version.set(wire::kLoopProbeVersion);
-       const wire::LoopProbeFrame frame = frame_of(probe);
+       const wire::LoopProbeFrame frame = frame_of(wire::loop_probe(0, 0, 0));
        s.fixture.send(Bytes(frame.begin(), frame.end()), 3);
      }},
     {DropReason::too_long,

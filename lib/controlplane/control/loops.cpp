@@ -26,16 +26,6 @@ std::uint64_t random_number() {
   return number;
 }
 
-wire::LoopProbe probe_of(std::uint64_t sender, std::uint16_t port, std::uint64_t token) {
-  wire::LoopProbe probe{};
-  probe.magic.set(wire::kLoopProbeMagic);
-  probe.version.set(wire::kLoopProbeVersion);
-  probe.port.set(port);
-  probe.sender.set(sender);
-  probe.token.set(token);
-  return probe;
-}
-
 /// What has come since it was counted last.
 void add_news(const stage::SeenProbes::ByPort& seen, ProbesSeen& counted, ProbesSeen& news) {
   const std::uint64_t own = seen.own;
@@ -118,7 +108,7 @@ void Loops::send(l2::PortSet bridged, const WriterLock& lock) {
 /// On the lcore that transmits there. Without an mbuf the next second has another try.
 void Loops::send_by(std::uint16_t place, const WriterLock& lock, const Quiesce&) {
   const std::uint64_t token = chassis_.shared->probes.tokens[place].newest;
-  const wire::LoopProbeFrame frame = frame_of(probe_of(sender_, place, token));
+  const wire::LoopProbeFrame frame = frame_of(wire::loop_probe(sender_, place, token));
   const Placement& placement = chassis_.placement.read(lock);
   chassis_.lcores[placement.transmitter_of_port[place]].originate(frame, place,
                                                                   lcore::Clock().now());

@@ -23,6 +23,11 @@ enum class EtherType : std::uint16_t {
   experimental = 0x88b5, // IEEE 802 §9.2.3: local; wire::LoopProbe
 };
 
+/// Of a VLAN tag: another EtherType lies behind it.
+constexpr bool is_tag(EtherType type) {
+  return type == EtherType::vlan || type == EtherType::service_vlan || type == EtherType::old_qinq;
+}
+
 struct EthernetHeader { // IEEE 802.3 §3.2
   MacAddress destination;
   MacAddress source;

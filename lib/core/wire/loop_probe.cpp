@@ -8,10 +8,6 @@ namespace {
 
 constexpr unsigned kMostTagsBefore = 2;
 
-bool is_tag(EtherType type) {
-  return type == EtherType::vlan || type == EtherType::service_vlan || type == EtherType::old_qinq;
-}
-
 EtherType type_at(const std::uint8_t* bytes) {
   return static_cast<EtherType>(view_as<be16>(bytes).get());
 }
@@ -33,6 +29,16 @@ MacAddress source_of(const LoopProbe& probe) {
 }
 
 } // namespace
+
+LoopProbe loop_probe(std::uint64_t sender, std::uint16_t port, std::uint64_t token) {
+  LoopProbe probe{};
+  probe.magic.set(kLoopProbeMagic);
+  probe.version.set(kLoopProbeVersion);
+  probe.port.set(port);
+  probe.sender.set(sender);
+  probe.token.set(token);
+  return probe;
+}
 
 LoopProbeFrame frame_of(const LoopProbe& probe) {
   LoopProbeFrame frame{};

@@ -32,6 +32,8 @@ inline constexpr std::size_t kLoopProbeBytes = 60; // the shortest frame, withou
 
 using LoopProbeFrame = std::array<std::uint8_t, kLoopProbeBytes>;
 
+LoopProbe loop_probe(std::uint64_t sender, std::uint16_t port, std::uint64_t token);
+
 /// A frame with this probe. Its source is a local address that follows from the sender, and no
 /// station's.
 LoopProbeFrame frame_of(const LoopProbe& probe);

@@ -7,12 +7,6 @@ namespace {
 constexpr unsigned kMaxVlanTags = 4;
 constexpr unsigned kMaxIpv6Extensions = 8;
 
-bool is_vlan(std::uint16_t type) {
-  return type == static_cast<std::uint16_t>(EtherType::vlan) ||
-         type == static_cast<std::uint16_t>(EtherType::service_vlan) ||
-         type == static_cast<std::uint16_t>(EtherType::old_qinq);
-}
-
 /// A frame, and how far parse() has come in it.
 struct Cursor {
   std::span<const std::uint8_t> frame;
@@ -175,7 +169,7 @@ void parse(std::span<const std::uint8_t> frame, Packet& packet) {
   }
   std::uint16_t type = cursor.at_offset<EthernetHeader>().type.get();
   cursor.offset = sizeof(EthernetHeader);
-  for (unsigned tags = 0; is_vlan(type); ++tags) {
+  for (unsigned tags = 0; is_tag(static_cast<EtherType>(type)); ++tags) {
     if (tags == kMaxVlanTags || !cursor.has(sizeof(VlanTag))) {
       return;
     }
