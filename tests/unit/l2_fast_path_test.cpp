@@ -124,8 +124,9 @@ class Lab : private FrameSink, private WorkerSink {
   frame::Trace trace_;
   Forward forward_{bridge_, std::vector<std::uint32_t>(kPorts, kLimit), *this, counters_, trace_};
   Receive receive_{current_, bridge_, counters_};
+  SentProbes probes_; // none are sent
   Dispatch dispatch_{
-      current_, {.entries = 64, .aging = kAging, .sessions = &sessions_}, forward_, *this};
+      current_, {.entries = 64, .aging = kAging, .sessions = &sessions_}, forward_, *this, probes_};
   L2FastPath l2_fast_path_{current_, bridge_, dispatch_, forward_};
 };
 

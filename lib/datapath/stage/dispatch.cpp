@@ -6,7 +6,7 @@
 namespace weir::stage {
 
 Dispatch::Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
-                   Forward& forward, WorkerSink& workers, const SentProbes* sent)
+                   Forward& forward, WorkerSink& workers, const SentProbes& sent)
     : current_(current), magic_rule_(magic_rule), forward_(forward), workers_(workers),
       sent_(sent) {}
 
@@ -38,8 +38,7 @@ Dispatch::why_not_forwarded(frame::Frame& frame, frame::Instant now) {
 
 [[gnu::always_inline]] inline const wire::LoopProbe*
 Dispatch::find_probe(const frame::Frame& frame) const {
-  const bool may_be_one =
-      frame.packet.parsed == wire::Parsed::other && sent_ != nullptr && sent_->are_sent;
+  const bool may_be_one = frame.packet.parsed == wire::Parsed::other && sent_.are_sent;
   return may_be_one ? wire::find_loop_probe(frame.bytes()) : nullptr;
 }
 
@@ -68,11 +67,11 @@ void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
 /// through several. Hosts need none but this switch's. One that bears this switch's number and was
 /// not sent of late is an old one, or a forged one.
 l2::PortSet Dispatch::note_probe(const wire::LoopProbe& probe, std::uint16_t ingress) {
-  if (probe.sender.get() != sent_->sender) {
+  if (probe.sender.get() != sent_.sender) {
     seen_.add_other(ingress, probe.sender.get());
-    return forward_.bridge().others_of(ingress) & sent_->to_switches;
+    return forward_.bridge().others_of(ingress) & sent_.to_switches;
   }
-  if (sent_->has_sent(probe) && probe.port.get() != ingress) {
+  if (sent_.has_sent(probe) && probe.port.get() != ingress) {
     seen_.add_own(ingress, probe.port.get());
   }
   return 0;

@@ -32,9 +32,8 @@ inline conn::ForeignSessions::WaysOut ways_out_by(const l2::Bridge& bridge) {
 /// end here too.
 class Dispatch {
  public:
-  /// `sent`: nullptr where no probes are sent.
   Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
-           Forward& forward, WorkerSink& workers, const SentProbes* sent = nullptr);
+           Forward& forward, WorkerSink& workers, const SentProbes& sent);
 
   /// Takes a frame that Receive has parsed.
   void accept(frame::Frame& frame, frame::Instant now);
@@ -59,7 +58,7 @@ class Dispatch {
   conn::MagicRule magic_rule_;
   Forward& forward_;
   WorkerSink& workers_;
-  const SentProbes* sent_;
+  const SentProbes& sent_;
   SeenProbes seen_;
 };
 

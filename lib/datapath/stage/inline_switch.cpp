@@ -42,7 +42,7 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
       worker_(current_, all_of(*current_), worker_settings_, bridge_, forward_, counters_),
       receive_(current_, bridge_, counters_),
       dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_, *this,
-                &probes_) {
+                probes_) {
   bridge_.lead_to_switches(current_->ports_of_switches());
 }
 
