@@ -29,7 +29,7 @@ void PortAdmin::follow_links() {
   const std::shared_ptr<const Ports> ports = chassis_.ports.share();
   for (std::size_t place = 0; place < ports->size(); ++place) {
     const bool is_down = ports->at(place) && ports->at(place)->is_down();
-    down |= is_down ? l2::PortSet{1} << place : 0;
+    down |= is_down ? l2::set_of(static_cast<std::uint16_t>(place)) : 0;
   }
   if (down == ports_down_) {
     return;

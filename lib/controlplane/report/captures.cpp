@@ -85,7 +85,7 @@ void capture_connection(control::Switch& weir, std::string_view name, const Capt
 void capture_ports(control::Switch& weir, std::string_view name, const CaptureTarget& target) {
   frame::CaptureFilter filter;
   if (name != kAll) {
-    filter.ports = std::uint64_t{1} << port_named(weir, name);
+    filter.ports = l2::set_of(port_named(weir, name));
   }
   start(weir, fmt::format("port {}", name), std::move(filter), target);
 }

@@ -37,7 +37,7 @@ Transmitter::Transmitter(Handoffs& handoffs, stage::Forward& forward, rte_mempoo
 void Transmitter::add_port(std::uint16_t port, std::unique_ptr<TxPort> queues) {
   assert(!ports_[port] || ports_[port]->is_closed());
   ports_[port] = std::move(queues);
-  own_ports_ |= l2::PortSet{1} << port;
+  own_ports_ |= l2::set_of(port);
 }
 
 void Transmitter::close_port(std::uint16_t port) {
@@ -160,7 +160,7 @@ void Transmitter::enqueue_on_full(TxPort& port, const TxRequest& request) {
 
 void Transmitter::drop(const TxRequest& request, DropReason reason) {
   forward_.note(frame_of(request.mbuf), now_, [&] {
-    return frame::TraceRecord{.egress = l2::PortSet{1} << request.port,
+    return frame::TraceRecord{.egress = l2::set_of(request.port),
                               .event = frame::TraceEvent::dropped,
                               .drop = reason,
                               .dropped_by = stage::number_of(stage::StageId::transmit)};

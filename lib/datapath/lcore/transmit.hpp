@@ -45,7 +45,7 @@ class Transmitter : public stage::FrameSink {
 
   /// Frames wait for the port, or another lcore has it from now on: until the next flush nothing
   /// leaves at once.
-  void set_busy(std::uint16_t port) { idle_ports_ &= ~(l2::PortSet{1} << port); }
+  void set_busy(std::uint16_t port) { idle_ports_ &= ~l2::set_of(port); }
 
   // For one round.
 
@@ -101,7 +101,7 @@ class Transmitter : public stage::FrameSink {
   bool has_open_port() const;
 
  private:
-  bool is_idle(std::uint16_t port) const { return (idle_ports_ >> port & 1) != 0; }
+  bool is_idle(std::uint16_t port) const { return l2::has(idle_ports_, port); }
 
   /// The lcore's own port, for which a frame may wait from now on.
   TxPort& busy_port(std::uint16_t port) {
