@@ -32,11 +32,6 @@ std::string sender_of(const TraceRecord& record, const Names& names) {
   return fmt::format("{} of ring {}", ring::phrase_for(ring, record.child), ring.id);
 }
 
-bool is_from_above(const TraceRecord& record, const Names& names) {
-  const ring::RingSpec& ring = names.rings[record.ring];
-  return ring.parent && record.child == ring.children.size();
-}
-
 /// What leaves on the sender's connection: for the switch above, or for a child.
 std::string_view kind_of_sum(const TraceRecord& record, const Names& names) {
   const ring::RingSpec& ring = names.rings[record.ring];
@@ -85,7 +80,7 @@ std::string arrival_verdict(const CapturedFrame& captured, const Names& names) {
     return fmt::format("hello of {} is the last; one for all goes to the switch above",
                        sender_of(record, names));
   case TraceEvent::begins:
-    return is_from_above(record, names)
+    return ring::is_parent(names.rings[record.ring], record.child)
                ? fmt::format("{} has begun; so does this one", sender_of(record, names))
                : fmt::format("hello of {} is the last; the ring begins", sender_of(record, names));
   case TraceEvent::held:

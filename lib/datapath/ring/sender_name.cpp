@@ -4,15 +4,15 @@
 namespace weir::ring {
 namespace {
 
-bool is_parent(const RingSpec& ring, std::uint16_t sender) {
-  return ring.parent && sender == ring.children.size();
-}
-
 bool is_rank(const RingSpec& ring, std::uint16_t sender) {
   return ring.children.empty() || ring.children[sender].kind == ChildKind::rank;
 }
 
 } // namespace
+
+bool is_parent(const RingSpec& ring, std::uint16_t sender) {
+  return ring.parent && sender == ring.children.size();
+}
 
 std::string name_of(const RingSpec& ring, std::uint16_t sender) {
   if (is_parent(ring, sender)) {

@@ -8,6 +8,8 @@
 
 namespace weir::ring {
 
+bool is_parent(const RingSpec& ring, std::uint16_t sender);
+
 /// What people call a child of the switch, or its parent, which comes after them: "3", "0-2" for a
 /// switch below by its ranks, "parent".
 std::string name_of(const RingSpec& ring, std::uint16_t sender);
