@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from compile_commands import Compilation, compilations_in  # noqa: E402
+
 # Beside the unit tests.
 RUN_FOLDER = Path("tests/fuzz")
 RUN_BESIDE = "app/weir-replay"
-# What the compiler notes for the build: nothing of that is asked for here.
-WITH_A_FILE = ("-o", "-MQ", "-MF")
-NOTES = ("-MD", "-c")
 
 
 def files_of(build: Path, kind: str) -> list[str]:
@@ -43,17 +43,10 @@ def objects_of(build: Path, programs: list[str]) -> set[str]:
     return {line for line in answer.stdout.splitlines() if line.endswith(".o")}
 
 
-def parsing(command: str) -> list[str]:
-    """The compiler's command without a compiler cache, and without what it writes."""
-    words = shlex.split(command)
-    words = words[1:] if Path(words[0]).name == "ccache" else words
-    kept = [word for before, word in zip(["", *words], words) if word not in (*WITH_A_FILE, *NOTES) and before not in WITH_A_FILE]
-    return [*kept, "-fsyntax-only"]
-
-
-def complaint_about(entry: dict[str, str]) -> str:
-    answer = subprocess.run(parsing(entry["command"]), cwd=entry["directory"], capture_output=True, text=True)
-    return "" if answer.returncode == 0 else f"{entry['file']}:\n{answer.stderr}"
+def complaint_about(left: Compilation) -> str:
+    command = [left.compiler, *left.options, "-fsyntax-only", str(left.file)]
+    answer = subprocess.run(command, cwd=left.folder, capture_output=True, text=True)
+    return "" if answer.returncode == 0 else f"{left.file}:\n{answer.stderr}"
 
 
 def main() -> int:
@@ -62,7 +55,7 @@ def main() -> int:
     generated = files_of(build, "custom")
     is_built = subprocess.run(["ninja", "-C", str(build), "--quiet", *programs, *generated]).returncode == 0
     built = objects_of(build, programs)
-    left = [entry for entry in json.loads((build / "compile_commands.json").read_text()) if entry["output"] not in built]
+    left = [compilation for compilation in compilations_in(build) if str(compilation.output) not in built]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         complaints = list(filter(None, pool.map(complaint_about, left)))
     print("".join(complaints), end="")

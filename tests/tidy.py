@@ -9,10 +9,8 @@ kernels are left out, because clang-tidy 14 cannot parse some of their GCC vecto
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -21,12 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from compile_commands import Compilation, compilations_in  # noqa: E402
+
 BUILD = ROOT / "build-asan"
 INCLUDED = re.compile(r"^#include ?<(.+\.cpp)>$", re.MULTILINE)
 # What includes sources is made by meson.
 CHECKS = "--checks=-bugprone-suspicious-include"
 PLACES = ("-I", "-isystem", "-D")
-NOTES = ("-MD", "-MQ", "-MF", "-o", "-c")
 
 
 @dataclass(frozen=True)
@@ -63,22 +64,18 @@ def sources_in(file: Path) -> frozenset[Path]:
     return frozenset((file.parent / name).resolve() for name in INCLUDED.findall(file.read_text()))
 
 
-def part_of(entry: dict[str, str]) -> Part:
-    file = (Path(entry["directory"]) / entry["file"]).resolve()
-    output = Path(entry["output"])
+def part_of(compilation: Compilation) -> Part:
+    output = compilation.output
     is_library = output.parent.name.startswith("lib")
-    words = [word for word in shlex.split(entry["command"]) if word not in (entry["file"], entry["output"], entry["output"] + ".d")]
-    words = words[words.index(next(word for word in words if "clang" in word)) + 1:]
-    places = tuple(word for word in words if word.startswith(PLACES))
-    flags = tuple(word for word in words if not word.startswith(PLACES) and word not in NOTES)
+    places = tuple(option for option in compilation.options if option.startswith(PLACES))
+    flags = tuple(option for option in compilation.options if not option.startswith(PLACES))
     # A program has a main() of its own.
     group = str(Path(*output.parts[:2])) if is_library else str(output)
-    return Part(file, sources_in(file), group, flags, places)
+    return Part(compilation.file, sources_in(compilation.file), group, flags, places)
 
 
 def built_parts(folders: tuple[str, ...]) -> list[Part]:
-    entries = json.loads((BUILD / "compile_commands.json").read_text())
-    return [part_of(entry) for entry in entries if Path(entry["output"]).parts[0] in folders]
+    return [part_of(compilation) for compilation in compilations_in(BUILD) if compilation.output.parts[0] in folders]
 
 
 def parts_left(seen: frozenset[Path], built: list[Part]) -> list[Part]:
