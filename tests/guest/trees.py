@@ -88,7 +88,7 @@ def tree_spine_restarted(lab: Lab) -> str:
 def tree_straggler(lab: Lab) -> str:
     """For two minutes a worker is stopped. Ranks of both leaves wait, kept alive by their leaf or by the spine."""
     waiting = tuple(rank for rank in ALL if rank != LATE)
-    return with_stopped_worker(lab, Wait(waiting, LONG_S, STRAGGLERS_ACK_TIMEOUT_MS, RING), in_tree(lab, "--size 16MiB"))
+    return with_stopped_worker(lab, Wait(waiting, LONG_S, STRAGGLERS_ACK_TIMEOUT_MS, RING), in_tree(lab, ""))
 
 
 def send_as_strangers(lab: Lab, captures: list[Capture]) -> int:
