@@ -37,6 +37,8 @@ def rings_of_a_tree(lab: Lab) -> None:
     terminal = Terminal(lab, space, config)
     place = [(1, "-", "h0"), ("2-3", "rack7", "down0"), ("parent", "spine0", "up0")]
     expect(tree_of(17) == place, f"{tree_of(17)}")
+    above = json.loads(terminal.ask("show ring 17 json"))["uplink"]
+    expect(above == [{"climbs": 0, "partial_sums": 0, "totals": 0}], f"{above}")
     said = added(lab, terminal, ring_of_a_tree(18, "patience: 9", "{ rank: 0 }, { switch: rack7, ranks: [1, 3], port: down0 }"))
     expect(said == "added: ring 18\n", said)
     expect(tree_of(18) == [(0, "-", "-"), ("1-3", "rack7", "down0")], f"{tree_of(18)}")

@@ -262,6 +262,29 @@ TEST_F(Tree, SendsOnePacketUpAndOneDownForEachOfOneRank) {
   }
 }
 
+/// Rack B has its partial sums 600 us before rack A, which gets its totals at once. Of the packets
+/// that are on their way together, the first is timed.
+TEST_F(Tree, TimesOneSumAtATimeUpAndBack) {
+  begin();
+  const auto data = data_of(1, 200);
+  for (const std::uint16_t rank : {2, 3, 4, 0, 1}) {
+    if (rank == 0) {
+      tree.wait(600'000);
+    }
+    for (const test::Built& packet : message(rank, 1, data[rank])) {
+      tree.from_host(rank, packet.bytes);
+    }
+  }
+  const std::uint64_t packets = message(0, 1, data[0]).size();
+  ASSERT_GT(packets, 2u);
+  const auto& in_b = tree.nodes[kB]->inside.worker().counters_of(0);
+  EXPECT_EQ(in_b.partial_sums, packets);
+  EXPECT_EQ(in_b.totals, 1 + packets) << "the hello's, too";
+  EXPECT_EQ(in_b.total_time_ns.counts[20], 1u) << "524,288 to 1,048,575 ns";
+  const auto& in_a = tree.nodes[kA]->inside.worker().counters_of(0);
+  EXPECT_EQ(in_a.total_time_ns.counts[0], packets);
+}
+
 /// Each link between switches loses each packet of a message once, in each direction. The switches
 /// mend it: no host repeats anything.
 TEST_F(Tree, MendsALossBetweenTheSwitches) {

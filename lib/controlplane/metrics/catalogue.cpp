@@ -63,6 +63,17 @@ constexpr Metric of_ring(Kind kind, std::string_view name, std::string_view help
           .label = "ring"};
 }
 
+constexpr Metric of_uplink(std::string_view name, std::string_view help, std::string_view value) {
+  return {.name = name,
+          .help = help,
+          .kind = Kind::counter,
+          .scope = Scope::each_ring_below_a_switch,
+          .question = "/weir/ring",
+          .table = &tables::kUplink,
+          .value = value,
+          .label = ""};
+}
+
 constexpr Metric of_rank(Kind kind, std::string_view name, std::string_view help,
                          const TableShape& table, std::string_view value, FixedLabel fixed = {}) {
   return {.name = name,
@@ -206,6 +217,19 @@ constexpr std::array kCatalogue{
            .scope = Scope::each_ring,
            .question = "/weir/ring",
            .table = &tables::kSlotTime,
+           .value = "count",
+           .unit = kPerNano,
+           .label = ""},
+    of_uplink("weir_ring_climbs_total", "Hellos for the switch above.", "climbs"),
+    of_uplink("weir_ring_partial_sums_total", "Partial sums that left for the switch above.",
+              "partial_sums"),
+    of_uplink("weir_ring_totals_total", "Totals that came from the switch above.", "totals"),
+    Metric{.name = "weir_ring_total_seconds",
+           .help = "From a partial sum's departure to its total. The sum is not measured.",
+           .kind = Kind::histogram,
+           .scope = Scope::each_ring_below_a_switch,
+           .question = "/weir/ring",
+           .table = &tables::kTotalTime,
            .value = "count",
            .unit = kPerNano,
            .label = ""},

@@ -21,7 +21,11 @@ enum class Kind : std::uint8_t {
 };
 
 /// Whether the answer is one for the switch, or one for each ring.
-enum class Scope : std::uint8_t { whole_switch, each_ring };
+enum class Scope : std::uint8_t {
+  whole_switch,
+  each_ring,
+  each_ring_below_a_switch, // the answer about another ring lacks the table
+};
 
 /// A label that all values of a row have and no column tells.
 struct FixedLabel {
@@ -33,7 +37,7 @@ struct Metric {
   std::string_view name; // with the unit; rows with one name follow each other
   std::string_view help; // a sentence
   Kind kind;
-  Scope scope = Scope::whole_switch; // each_ring: the label `ring` is added
+  Scope scope = Scope::whole_switch; // of any other, the label `ring` is added
   std::string_view question;         // its path on the telemetry socket
   const report::TableShape* table;
   std::string_view value; // the column's key; a cell without a number counts as 0

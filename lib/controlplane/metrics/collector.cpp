@@ -27,8 +27,9 @@ class Answers {
  public:
   explicit Answers(control::Switch& weir) : weir_(weir) {}
 
-  /// The metric's table in the answer about `argument`; empty: the question's fallback.
-  const report::Table& table_of(const Metric& metric, const std::string& argument) {
+  /// The metric's table in the answer about `argument`; empty: the question's fallback. nullptr
+  /// when the metric is none of that ring.
+  const report::Table* table_of(const Metric& metric, const std::string& argument) {
     const std::pair key{metric.question, argument};
     auto known = answers_.find(key);
     if (known == answers_.end()) {
@@ -36,10 +37,13 @@ class Answers {
     }
     const auto found = std::ranges::find(known->second, metric.table,
                                          [](const auto& table) { return table.shape; });
-    if (found == known->second.end()) {
-      throw std::logic_error(std::string(metric.name) + " is not in the answer of its question");
+    if (found != known->second.end()) {
+      return &*found;
     }
-    return *found;
+    if (metric.scope == Scope::each_ring_below_a_switch) {
+      return nullptr;
+    }
+    throw std::logic_error(std::string(metric.name) + " is not in the answer of its question");
   }
 
  private:
@@ -78,11 +82,13 @@ void collect(control::Switch& weir, Sheet& sheet) {
   std::erase_if(rings, [&](const std::string& ring) { return !has_answers_of(answers, ring); });
   for (const Metric& metric : catalogue()) {
     if (metric.scope == Scope::whole_switch) {
-      sheet.add(metric, answers.table_of(metric, ""));
+      sheet.add(metric, *answers.table_of(metric, ""));
       continue;
     }
     for (const std::string& ring : rings) {
-      sheet.add(metric, answers.table_of(metric, ring), ring);
+      if (const report::Table* table = answers.table_of(metric, ring)) {
+        sheet.add(metric, *table, ring);
+      }
     }
   }
 }

@@ -219,6 +219,10 @@ Report show_rings(control::Switch& weir, std::string_view name) {
   if (ring.of.is_in_tree()) {
     report.push_back(tree_table(ring.of, PortNames(weir)));
   }
+  if (!ring.of.is_root()) {
+    report.push_back(tables::kUplink.with(ring));
+    report.push_back(histogram_table(tables::kTotalTime, snapshot.counters.total_time_ns));
+  }
   return report;
 }
 

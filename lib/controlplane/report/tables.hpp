@@ -212,6 +212,16 @@ inline constexpr TableOf kTree{
     column("port", "port",
            [](const TreeRow& t) { return t.port.empty() ? kNone : std::string_view(t.port); })};
 
+/// Of a ring with a switch above.
+inline constexpr TableOf kUplink{
+    "uplink", "to the switch above, and from it",
+    column("climbs", "hellos sent", [](const RingRow& r) { return r.ring.counters.climbs; }),
+    column("partial_sums", "partial sums sent",
+           [](const RingRow& r) { return r.ring.counters.partial_sums; }),
+    column("totals", "totals got", [](const RingRow& r) { return r.ring.counters.totals; })};
+inline constexpr Buckets kTotalTime{"total_time", "from ns", "to ns",
+                                    "from a partial sum's departure to its total"};
+
 inline constexpr TableOf kStuck{
     "stuck",
     "",

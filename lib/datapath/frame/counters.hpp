@@ -154,7 +154,8 @@ struct RingCounters {
   std::uint64_t reduced_bytes = 0;  // tensor data in
   std::uint64_t flushes = 0;        // epochs begun and resets
   std::array<std::uint64_t, kDropReasons> dropped{};
-  Histogram slot_time_ns; // first contribution to last
+  Histogram slot_time_ns;  // first contribution to last
+  Histogram total_time_ns; // a partial sum's departure to its total, of one sum at a time
 };
 
 } // namespace weir::frame

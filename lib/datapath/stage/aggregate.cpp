@@ -57,6 +57,10 @@ void Aggregate::accept_total(frame::Frame& frame, const conn::Verdict& verdict,
     return accept_event(event, frame, verdict, now);
   }
   ++ring.counters.totals;
+  if (const auto ns =
+          ring.sum_timer.comes_back(verdict.record->first_slot + verdict.packet, now.ns)) {
+    ring.counters.total_time_ns.add(*ns);
+  }
   recover_.came(frame, verdict, now);
   forward_.note(frame, now, [&] { return ring_record(frame::TraceEvent::total, verdict); });
   passes<StageId::aggregate, StageId::emit>();

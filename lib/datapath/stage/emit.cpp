@@ -145,6 +145,7 @@ void Emit::send_partial_sum(std::uint16_t index, const Due& due, AckRequest ack_
     return forward_.consume(frame);
   }
   ++ring.counters.partial_sums;
+  ring.sum_timer.leaves(due.slot(), now.ns);
   slot::seal_sum(frame, ring.slots.partial_of(due.slot()), incarnations_.stamp_for(last));
   request_acknowledgement(frame, ack_request);
   // Not timed: it is acknowledged when all other racks have computed.

@@ -62,6 +62,7 @@ void Recover::end(std::uint16_t index) {
   RingState& ring = *rings_[index];
   ring.due = {};
   ring.total_due = {};
+  ring.sum_timer = {};
   ring.gaps = 0;
   ring.resending.clear();
 }

@@ -37,6 +37,30 @@ struct Stall {
   std::uint64_t since_ns = 0;
 };
 
+/// Times one sum at a time on its way to the switch above and back as the total. Those that leave
+/// meanwhile are not timed.
+class SumTimer {
+ public:
+  void leaves(std::uint32_t slot, std::uint64_t now_ns) {
+    if (!timed_) {
+      timed_ = Stall{slot, now_ns};
+    }
+  }
+
+  /// Nanoseconds since the sum left, if it is the timed one.
+  std::optional<std::uint64_t> comes_back(std::uint32_t slot, std::uint64_t now_ns) {
+    if (!timed_ || timed_->slot != slot) {
+      return std::nullopt;
+    }
+    const std::uint64_t since_ns = timed_->since_ns;
+    timed_.reset();
+    return now_ns - since_ns;
+  }
+
+ private:
+  std::optional<Stall> timed_;
+};
+
 /// A ring's state in the worker that owns it, except for its connections. Only one lcore uses it.
 struct RingState {
   RingState(const ring::Ring& ring, std::pmr::memory_resource* memory);
@@ -84,6 +108,7 @@ struct RingState {
   std::uint16_t made_results; // of a reduction: as many as children; none on a switch with a parent
   Due due;                    // results, or the partial sums of a switch with a parent
   Due total_due;              // of a switch with a parent
+  SumTimer sum_timer;         // the same; of the incarnation
   std::uint32_t packets_per_message;             // L
   std::uint32_t gaps = 0;                        // connections on which a packet is missing
   std::uint64_t news_at_ns = 0;                  // when a child last brought a new packet
