@@ -216,8 +216,22 @@ TEST(CutOff, IsWhatStillRuns) {
   ASSERT_EQ(busy.size(), 2u);
   EXPECT_EQ(ids_of(busy), "17, 18");
   EXPECT_EQ(cut_off_sentence(busy[0]), "ring 17: cut off: 3 of its slots waited, the oldest for "
-                                       "rank 1, 2");
+                                       "rank 1, rank 2");
   EXPECT_EQ(cut_off_sentence(busy[1]), "ring 18: cut off: rank 1, 0 had not acknowledged results");
+}
+
+/// A switch below stands as its ranks, and its results are for the rank after these.
+TEST(CutOff, NamesASwitchBelowByItsRanks) {
+  TendedRing ring = ring_heard(0);
+  ring.spec.children = {
+      {.ranks = {0, 1}, .port = {}, .name = {}},
+      {.ranks = {1, 2}, .port = 1, .kind = ring::ChildKind::switch_below, .name = "rack"}};
+  ring.spec.parent = ring::Parent{2, "spine"};
+  ring.life.filling = 1;
+  ring.life.waited_for = {0, 1};
+  ring.life.unacknowledged = {1};
+  EXPECT_EQ(cut_off_sentence(ring), "ring 17: cut off: 1 of its slots waited, the oldest for rank "
+                                    "0, ranks 1-2; rank 3 had not acknowledged results");
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 /// Trees of switches (docs/protocol.md §11): what passes between the switches and what the hosts
 /// get. The expected frames come from what the hosts sent and docs/protocol.md §5.
 
+#include "stage/snapshot.hpp"
 #include "tree_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -12,6 +13,8 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -283,6 +286,28 @@ TEST_F(Tree, TimesOneSumAtATimeUpAndBack) {
   EXPECT_EQ(in_b.total_time_ns.counts[20], 1u) << "524,288 to 1,048,575 ns";
   const auto& in_a = tree.nodes[kA]->inside.worker().counters_of(0);
   EXPECT_EQ(in_a.total_time_ns.counts[0], packets);
+}
+
+/// Who sends on each ring's connection of a switch, as people are told.
+std::multiset<std::string> senders_on(const TreeNode& node, frame::Instant now) {
+  const Worker& worker = node.inside.worker();
+  std::vector<ConnectionSnapshot> connections;
+  snapshot_connections(worker, node.inside.rings(),
+                       {0, worker.incarnations().connections().places()}, now, connections);
+  std::multiset<std::string> senders;
+  for (const ConnectionSnapshot& connection : connections) {
+    EXPECT_EQ(connection.ring_id, std::optional(spec_of_job().ring));
+    senders.insert(connection.sender);
+  }
+  return senders;
+}
+
+TEST_F(Tree, NamesTheSendersOfConnectionsByTheirRanks) {
+  begin();
+  using Names = std::multiset<std::string>;
+  EXPECT_EQ(senders_on(*tree.nodes[kRoot], tree.now), (Names{"0-1", "2-4"}));
+  EXPECT_EQ(senders_on(*tree.nodes[kA], tree.now), (Names{"0", "1", "parent"}));
+  EXPECT_EQ(senders_on(*tree.nodes[kB], tree.now), (Names{"2", "3", "4", "parent"}));
 }
 
 /// Each link between switches loses each packet of a message once, in each direction. The switches

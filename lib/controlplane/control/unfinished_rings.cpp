@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/unfinished_rings.hpp"
 
+#include "ring/ring.hpp"
+#include "ring/sender_name.hpp"
+
 #include <fmt/format.h>
 
 namespace weir::control {
 namespace {
 
 std::string unfinished_slots(const TendedRing& ring) {
-  return fmt::format("{} of its slots waited, the oldest for rank {}", ring.life.filling,
-                     fmt::join(ring.life.waited_for, ", "));
+  std::vector<std::string> missing;
+  for (const std::uint16_t child : ring.life.waited_for) {
+    missing.push_back(ring::phrase_for(ring.spec, child));
+  }
+  return fmt::format("{} of its slots waited, the oldest for {}", ring.life.filling,
+                     fmt::join(missing, ", "));
 }
 
-/// A child's receiver is the next rank.
+/// A child's receiver is the rank after its last one.
 std::string missing_acknowledgements(const TendedRing& ring) {
+  const ring::Ring places(ring.spec);
   std::vector<std::uint16_t> receivers;
   for (const std::uint16_t child : ring.life.unacknowledged) {
-    receivers.push_back(ring.spec.successor(child));
+    receivers.push_back(ring.spec.successor(places.rank_of(child)));
   }
   return fmt::format("rank {} had not acknowledged results", fmt::join(receivers, ", "));
 }

@@ -307,8 +307,8 @@ TraceRow::Place place_of(const frame::TraceRecord& record, const ring::RingSet& 
     return {};
   }
   const ring::Ring& ring = set.rings()[record.ring];
-  return {ring.spec().id,
-          record.child < ring.senders() ? ring.rank_of(record.child) : record.child};
+  return {ring.spec().id, record.child < ring.senders() ? name_of(ring, record.child)
+                                                        : std::to_string(record.child)};
 }
 
 } // namespace

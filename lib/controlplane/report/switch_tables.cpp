@@ -41,6 +41,10 @@ std::string TraceRow::event() const {
              : std::string(name_of(record.event));
 }
 
+std::string_view TraceRow::rank() const {
+  return names_a_slot(record.event) ? std::string_view(place.rank) : kNone;
+}
+
 std::string TraceRow::of_slot(std::uint64_t value) const {
   return names_a_slot(record.event) ? std::to_string(value) : std::string(kNone);
 }

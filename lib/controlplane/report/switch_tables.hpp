@@ -83,7 +83,7 @@ struct MemoryRow {
 struct TraceRow {
   struct Place {
     std::uint32_t ring = 0; // its id
-    std::uint16_t rank = 0;
+    std::string rank;       // as ring::name_of() has it
   };
 
   const frame::TraceRecord& record;
@@ -94,7 +94,8 @@ struct TraceRow {
 
   std::string_view stage() const;
   std::string event() const;
-  /// Where the record names a slot.
+  /// Both where the record names a slot.
+  std::string_view rank() const;
   std::string of_slot(std::uint64_t value) const;
 };
 
@@ -317,7 +318,7 @@ inline constexpr TableOf kTrace{
     column("event", "event", [](const TraceRow& t) { return t.event(); }),
     column("egress", "to", [](const TraceRow& t) { return std::string_view(t.egress); }),
     column("ring", "ring", [](const TraceRow& t) { return t.of_slot(t.place.ring); }),
-    column("rank", "rank", [](const TraceRow& t) { return t.of_slot(t.place.rank); }),
+    column("rank", "rank", [](const TraceRow& t) { return t.rank(); }),
     column("message", "message", [](const TraceRow& t) { return t.of_slot(t.record.message); }),
     column("packet", "packet", [](const TraceRow& t) { return t.of_slot(t.record.packet); }),
     column("qp", "to QP", [](const TraceRow& t) { return t.record.qp; }),

@@ -107,12 +107,6 @@ std::string name_of(const ring::Ring& ring, std::uint16_t sender);
 Cell cell_of(const ring::Ring& ring, std::uint16_t sender);
 std::string_view name_of_state(conn::ConnectionState state);
 
-/// Whether a ring's member has the connection.
-inline bool is_of_ring(const conn::Connection& connection) {
-  return connection.state == conn::ConnectionState::live ||
-         connection.state == conn::ConnectionState::dead;
-}
-
 namespace tables {
 
 struct Reasons : TableOf<ReasonRow, 3> {
@@ -262,8 +256,7 @@ inline constexpr TableOf kConnections{
            }),
     column("rank", "rank",
            [](const stage::ConnectionSnapshot& c) {
-             return is_of_ring(c.connection) ? std::to_string(c.connection.child)
-                                             : std::string(kNone);
+             return c.sender.empty() ? kNone : std::string_view(c.sender);
            }),
     column("packets", "packets",
            [](const stage::ConnectionSnapshot& c) { return c.connection.packets; }),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage/snapshot.hpp"
 
+#include "ring/sender_name.hpp"
+
 #include <algorithm>
 
 namespace weir::stage {
@@ -113,17 +115,29 @@ void keep_waited_for(std::vector<SenderSnapshot>& senders, std::span<const slot:
 namespace {
 
 /// A dead connection may be of a withdrawn ring whose index another one has by now.
-std::optional<std::uint32_t> ring_id_of(const conn::Connection& connection,
-                                        const ring::RingSet& set) {
+const ring::Ring* find_ring_of(const conn::Connection& connection, const ring::RingSet& set) {
   const bool was_admitted = connection.state == conn::ConnectionState::live ||
                             connection.state == conn::ConnectionState::dead;
   if (!was_admitted) {
-    return std::nullopt;
+    return nullptr;
   }
   const ring::Ring& ring = set.rings()[connection.ring];
   const bool is_its_ring = connection.child < ring.senders() &&
                            set.pair_of({connection.ring, connection.child}) == connection.pair;
-  return is_its_ring ? std::optional(ring.spec().id) : std::nullopt;
+  return is_its_ring ? &ring : nullptr;
+}
+
+ConnectionSnapshot snapshot_connection(const conn::Connection& connection, const ring::RingSet& set,
+                                       frame::Instant now) {
+  ConnectionSnapshot snapshot{.connection = connection,
+                              .ring_id = {},
+                              .sender = {},
+                              .idle_ms = now.ms() - connection.last_seen};
+  if (const ring::Ring* ring = find_ring_of(connection, set)) {
+    snapshot.ring_id = ring->spec().id;
+    snapshot.sender = ring::name_of(ring->spec(), connection.child);
+  }
+  return snapshot;
 }
 
 } // namespace
@@ -131,7 +145,7 @@ std::optional<std::uint32_t> ring_id_of(const conn::Connection& connection,
 void snapshot_connections(const Worker& worker, const ring::RingSet& set, conn::PlaceRange range,
                           frame::Instant now, std::vector<ConnectionSnapshot>& snapshot) {
   worker.incarnations().connections().for_each(range, [&](const conn::Connection& connection) {
-    snapshot.push_back({connection, ring_id_of(connection, set), now.ms() - connection.last_seen});
+    snapshot.push_back(snapshot_connection(connection, set, now));
   });
 }
 

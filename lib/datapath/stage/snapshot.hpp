@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace weir::stage {
@@ -45,6 +46,7 @@ struct RingSnapshot {
 struct ConnectionSnapshot {
   conn::Connection connection;
   std::optional<std::uint32_t> ring_id; // of live and dead ones, unless another ring has the index
+  std::string sender;                   // of these, as ring::name_of() has it
   std::uint64_t idle_ms = 0;
 };
 
