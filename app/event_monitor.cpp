@@ -7,10 +7,23 @@
 namespace weir::app {
 namespace {
 
-events::RefusedSetting steering_of(const control::Port& port, std::string_view driver) {
+events::RefusedSetting steering_of(const control::Port& port) {
   const control::SteeringState state = port.steering().value_or(control::SteeringState{});
   return {port.name(), control::kinds_of_trouble(state),
-          control::why_not_all(state, port.name(), driver)};
+          control::why_not_all(state, port.name(), port.information().driver)};
+}
+
+/// By the ports' places; where there is none, without a name.
+std::vector<events::PortLink>
+links_of(const std::vector<std::shared_ptr<const control::Port>>& ports) {
+  std::vector<events::PortLink> links(ports.size());
+  for (std::size_t place = 0; place < ports.size(); ++place) {
+    if (ports[place]) {
+      const control::PortInformation information = ports[place]->information();
+      links[place] = {ports[place]->name(), information.link, information.remedy};
+    }
+  }
+  return links;
 }
 
 std::vector<events::RememberedNeighbours> remembered_by(const ring::RingSet& set,
@@ -26,8 +39,10 @@ std::vector<events::RememberedNeighbours> remembered_by(const ring::RingSet& set
 
 void EventMonitor::see(const control::Look& look) {
   admin_.replace_gone();
-  write(rings_.look(*look.set, look.rings, lcore::Clock().now().ns));
-  look_at_ports();
+  const std::vector<events::PortLink> links = links_of(inspector_.ports());
+  write(rings_.look(*look.set, look.rings, links, lcore::Clock().now().ns));
+  look_at_ports(links);
+  write(tree_links_.look(*look.set, links));
   look_for_loops();
   write(buffers_.look({inspector_.free_mbufs(), inspector_.all_mbufs()}));
   write(neighbours_.look(remembered_by(*look.set, inspector_.tenants())));
@@ -39,17 +54,14 @@ void EventMonitor::miss(const lcore::LcoreError&) {
   log_.tell_left_out();
 }
 
-void EventMonitor::look_at_ports() {
-  std::vector<events::PortLink> links;
+void EventMonitor::look_at_ports(std::span<const events::PortLink> links) {
+  write(ports_.look(links));
   std::vector<events::RefusedSetting> refused;
   for (const auto& port : inspector_.ports()) {
     if (port) {
-      const control::PortInformation information = port->information();
-      links.push_back({port->name(), information.link, information.remedy});
-      refused.push_back(steering_of(*port, information.driver));
+      refused.push_back(steering_of(*port));
     }
   }
-  write(ports_.look(links));
   write(settings_.look(refused));
 }
 

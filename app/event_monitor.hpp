@@ -8,7 +8,9 @@
 #include "events/event_log.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
+#include "events/tree_link_watch.hpp"
 
+#include <span>
 #include <vector>
 
 namespace weir::app {
@@ -26,7 +28,7 @@ class EventMonitor : public control::MonitorReader {
   void miss(const lcore::LcoreError& error) override;
 
  private:
-  void look_at_ports();
+  void look_at_ports(std::span<const events::PortLink> links);
   void look_for_loops();
   void write(const std::vector<events::Event>& news);
 
@@ -36,6 +38,7 @@ class EventMonitor : public control::MonitorReader {
   events::EventLog& log_;
   events::RingWatch rings_;
   events::PortWatch ports_;
+  events::TreeLinkWatch tree_links_;
   events::SettingWatch settings_;
   events::BufferWatch buffers_;
   events::NeighbourWatch neighbours_;

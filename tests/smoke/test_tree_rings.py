@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 
 from lab import Lab, smoke_test
+from netns import veth
 from terminal import Terminal
 from test_control import at_socket, foreign
+from test_events import MORE_LOOKS_S, wait_for_line
 from test_rings import added
 from weir import configuration, expect
 
@@ -66,3 +69,22 @@ def rings_of_a_tree(lab: Lab) -> None:
     expect("10.79.18.2 10.79.18.3" not in remembered, f"a pair of another switch: {remembered}")
     terminal = Terminal(lab, space, config)
     expect(tree_of(17)[2] == ("parent", "spine0", "up1"), "after a restart")
+
+
+@smoke_test("tree-dead-uplink")
+def dead_uplink(lab: Lab) -> None:
+    """The log names the rings that wait for a link to another switch, once, and says when it is back."""
+    fabric, above = lab.namespace(), lab.namespace()
+    veth(fabric, "up0", above, "down7")
+    ports = ['name: up0, device: "net_af_packet0,iface=up0"', *TREE_PORTS[1:]]
+    rings = ring_of_a_tree(17) + ring_of_a_tree(18)
+    switch = lab.ready_weir(fabric, configuration(ports, rings=rings))
+    above.ip("link set down7 down")
+    fields = r"port=up0 switch=spine0 rings=17,18\]"
+    wait_for_line(switch, r"port up0: no link to spine0, the switch above in the tree of rings 17, 18; jobs wait for it until their "
+                  rf"hosts' retries end \[tree_link_down {fields}")
+    time.sleep(MORE_LOOKS_S)  # it is still down
+    above.ip("link set down7 up")
+    wait_for_line(switch, rf"port up0: the link to spine0 is up again, .* \[tree_link_up {fields}")
+    expect(switch.output().count("tree_link_") == 2, switch.output())
+    switch.stop()

@@ -7,6 +7,7 @@
 #include "events/event_log.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
+#include "events/tree_link_watch.hpp"
 #include "support/ring_job.hpp"
 
 #include <fmt/format.h>
@@ -63,7 +64,7 @@ class Story {
   std::vector<std::string> lines(const std::vector<stage::RingSnapshot>& rings,
                                  std::uint64_t second) {
     std::vector<std::string> lines;
-    for (const Event& event : watch_.look(set_, rings, second * kSecond + ++late_ns_)) {
+    for (const Event& event : watch_.look(set_, rings, {}, second * kSecond + ++late_ns_)) {
       lines.push_back(line_of(event));
     }
     return lines;
@@ -218,7 +219,7 @@ TEST(RingWatch, NamesAtMostEightRanks) {
                                .waiting_ns = 20 * kSecond};
   snapshot.children.resize(12);
   RingWatch watch;
-  const auto events = watch.look(set, {{snapshot}}, 100 * kSecond);
+  const auto events = watch.look(set, {{snapshot}}, {}, 100 * kSecond);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_THAT(events[0].text, testing::HasSubstr("ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more;"));
   EXPECT_EQ(events[0].fields[1].value, "0,1,2,3,4,5,6,7,8,9") << "programs get them all";
@@ -235,14 +236,53 @@ TEST(RingWatch, NamesASwitchBelowByItsRanks) {
   const auto told_of = [&set](std::vector<std::uint16_t> senders) {
     stage::RingSnapshot snapshot{.waited_for = std::move(senders), .waiting_ns = 20 * kSecond};
     snapshot.children.resize(3);
-    const auto events = RingWatch().look(set, {{snapshot}}, 100 * kSecond);
+    const std::vector<PortLink> ports{{"p0"}, {"p1"}, {"up0"}};
+    const auto events = RingWatch().look(set, {{snapshot}}, ports, 100 * kSecond);
     return events.size() == 1 ? line_of(events[0]) : "";
   };
   EXPECT_THAT(told_of({0}), testing::HasSubstr("20.0 s for rank 2;"));
   EXPECT_THAT(told_of({1}), testing::HasSubstr("20.0 s for ranks 3-4;"));
   EXPECT_THAT(told_of({0, 1}), testing::HasSubstr("20.0 s for ranks 2, 3-4;"));
-  EXPECT_THAT(told_of({2}), testing::HasSubstr("20.0 s for the switch above;"));
-  EXPECT_THAT(told_of({2}), testing::HasSubstr("ranks=parent"));
+  EXPECT_THAT(told_of({2}), testing::HasSubstr("20.0 s for the switch above, a at port up0;"));
+  EXPECT_THAT(told_of({2}), testing::HasSubstr("ranks=parent waited_s=20.0 switch=a port=up0]"));
+}
+
+/// Ring 7 has rank 0, a switch below at port p1 and one above at port up0.
+ring::RingSpec ring_of_a_tree(std::uint32_t id, const std::string& parent = "spine") {
+  ring::RingSpec spec = test::RingJob({.ring = id, .world = 4}).ring();
+  spec.children = {
+      {.ranks = {0, 1}},
+      {.ranks = {1, 2}, .port = 1, .kind = ring::ChildKind::switch_below, .name = "rack"}};
+  spec.parent = {.port = 2, .name = parent};
+  return spec;
+}
+
+const std::vector<PortLink> kAllUp{{"p0", "up"}, {"p1", "up"}, {"up0", "up"}};
+
+TEST(RingWatch, TellsThatTheSwitchAboveDoesNotAnswerHellos) {
+  const ring::RingSet set({ring_of_a_tree(7)});
+  stage::RingSnapshot snapshot{.climbing_ns = 0};
+  snapshot.children.assign(2, {.waiting_hellos = 1});
+  RingWatch watch;
+  const auto lines_at = [&](std::uint64_t second) {
+    std::vector<std::string> lines;
+    for (const Event& event : watch.look(set, {{snapshot}}, kAllUp, second * kSecond)) {
+      lines.push_back(line_of(event));
+    }
+    return lines;
+  };
+  EXPECT_THAT(lines_at(100), ElementsAre());
+  EXPECT_THAT(lines_at(129), ElementsAre());
+  EXPECT_THAT(lines_at(130),
+              ElementsAre("ring 7: no answer to the hellos here of the switch above, spine at port "
+                          "up0, for 30.0 s; `show ring 7` there tells more [hello_missing ring=7 "
+                          "ranks=parent waited_s=30.0 switch=spine port=up0]"));
+  EXPECT_THAT(lines_at(140), ElementsAre());
+  snapshot.children[1].waiting_hellos = 0;
+  snapshot.climbing_ns.reset();
+  EXPECT_THAT(lines_at(141),
+              ElementsAre("ring 7: no hello of ranks 1-2, for which the others have waited 41.0 s "
+                          "[hello_missing ring=7 ranks=1-2 waited_s=41.0]"));
 }
 
 TEST(Events, AreAllInTheManual) {
@@ -277,6 +317,43 @@ TEST(PortWatch, TellsOfLinksThatChange) {
                           "port p1: its link is up 100000 Mbit/s [port_up port=p1]"));
   EXPECT_THAT(lines_of(watch.look({})), ElementsAre()) << "a port that is gone has no link";
   EXPECT_THAT(lines_of(watch.look(then)), ElementsAre()) << "a port that comes up is no news";
+}
+
+TEST(TreeLinkWatch, NamesTheRingsOfADeadLinkOnce) {
+  const ring::RingSet set({ring_of_a_tree(7), ring_of_a_tree(8)});
+  TreeLinkWatch watch;
+  const auto look = [&](const ring::RingSet& rings, const char* p1, const char* up0) {
+    return lines_of(
+        watch.look(rings, std::vector<PortLink>{{"p0", "down"}, {"p1", p1}, {"up0", up0}}));
+  };
+  EXPECT_THAT(look(set, "up", "up"), ElementsAre()) << "no rank's port is one of a tree's link";
+  EXPECT_THAT(look(set, "up", "down"),
+              ElementsAre("port up0: no link to spine, the switch above in the tree of rings 7, 8; "
+                          "jobs wait for it until their hosts' retries end [tree_link_down "
+                          "port=up0 switch=spine rings=7,8]"));
+  EXPECT_THAT(look(set, "up", "gone"), ElementsAre());
+  const ring::RingSet more = set.with(ring_of_a_tree(9));
+  EXPECT_THAT(look(more, "up", "down"),
+              ElementsAre(testing::HasSubstr("switch above in the tree of ring 9;")));
+  EXPECT_THAT(
+      look(more, "down", "up, speed unknown"),
+      ElementsAre("port p1: no link to rack, the switch below in the tree of rings 7, 8, "
+                  "9; jobs wait for it until their hosts' retries end [tree_link_down "
+                  "port=p1 switch=rack rings=7,8,9]",
+                  "port up0: the link to spine is up again, or no ring needs it; there was "
+                  "none for rings 7, 8, 9 [tree_link_up port=up0 switch=spine rings=7,8,9]"));
+}
+
+TEST(TreeLinkWatch, NamesAtMostEightRings) {
+  ring::RingSet set({ring_of_a_tree(1)});
+  for (std::uint32_t id = 2; id <= 10; ++id) {
+    set = set.with(ring_of_a_tree(id));
+  }
+  const std::vector<PortLink> ports{{"p0", "up"}, {"", ""}, {"up0", "down"}};
+  const auto events = TreeLinkWatch().look(set, ports);
+  ASSERT_EQ(events.size(), 1u) << "a place without a port has no link";
+  EXPECT_THAT(events[0].text, testing::HasSubstr("rings 1, 2, 3, 4, 5, 6, 7, 8 and 2 more;"));
+  EXPECT_EQ(events[0].fields[2].value, "1,2,3,4,5,6,7,8,9,10") << "programs get them all";
 }
 
 TEST(PortWatch, SaysWhatWillHelp) {

@@ -3,6 +3,7 @@
 /// Trees of switches (docs/protocol.md §11): what passes between the switches and what the hosts
 /// get. The expected frames come from what the hosts sent and docs/protocol.md §5.
 
+#include "stage/ring_life.hpp"
 #include "stage/snapshot.hpp"
 #include "tree_fixture.hpp"
 
@@ -308,6 +309,33 @@ TEST_F(Tree, NamesTheSendersOfConnectionsByTheirRanks) {
   EXPECT_EQ(senders_on(*tree.nodes[kRoot], tree.now), (Names{"0-1", "2-4"}));
   EXPECT_EQ(senders_on(*tree.nodes[kA], tree.now), (Names{"0", "1", "parent"}));
   EXPECT_EQ(senders_on(*tree.nodes[kB], tree.now), (Names{"2", "3", "4", "parent"}));
+}
+
+/// Rank 4 has not sent. Its own switch waits for it, the root for that switch, and the other rack
+/// for the root.
+TEST_F(Tree, WaitsForWhoeverIsNextOnTheWayToALateRank) {
+  begin();
+  const auto data = data_of(1, 16);
+  for (const std::uint16_t rank : {0, 1, 2, 3}) {
+    tree.from_host(rank, message(rank, 1, data[rank])[0].bytes);
+  }
+  tree.now = frame::Instant{tree.now.ns + 1000};
+  const auto waited_for = [this](std::size_t node) {
+    const RingSnapshot ring = snapshot_ring(tree.nodes[node]->inside.worker(), 0, tree.now);
+    EXPECT_EQ(ring.waiting_ns, 1000u);
+    EXPECT_EQ(ring.waiting_since_ns, tree.now.ns - 1000);
+    EXPECT_EQ(life_of(tree.nodes[node]->inside.worker(), 0, {}, tree.now).waited_for,
+              ring.waited_for);
+    return ring.waited_for;
+  };
+  using Senders = std::vector<std::uint16_t>;
+  EXPECT_EQ(waited_for(kRoot), Senders{1});
+  EXPECT_EQ(waited_for(kA), Senders{2}) << "the parent, behind two children";
+  EXPECT_EQ(waited_for(kB), Senders{2}) << "the last of three";
+  tree.from_host(4, message(4, 1, data[4])[0].bytes);
+  for (const auto& node : tree.nodes) {
+    EXPECT_TRUE(snapshot_ring(node->inside.worker(), 0, tree.now).waited_for.empty());
+  }
 }
 
 /// Each link between switches loses each packet of a message once, in each direction. The switches

@@ -25,6 +25,9 @@ std::vector<Event> PortWatch::look(std::span<const PortLink> ports) {
   std::vector<Event> events;
   std::map<std::string, std::string> now;
   for (const PortLink& port : ports) {
+    if (port.port.empty()) {
+      continue;
+    }
     const std::string state = in_words(port);
     const auto before = told_.find(port.port);
     const bool is_new = before == told_.end();

@@ -14,7 +14,7 @@ namespace weir::events {
 
 /// A port's link in words, as `show port info` has it: "up 100000 Mbit/s", "down".
 struct PortLink {
-  std::string port;
+  std::string port; // empty: there is none at this place
   std::string link;
   std::string remedy; // what ends this state, if that is known
 };

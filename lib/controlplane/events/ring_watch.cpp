@@ -23,15 +23,12 @@ std::string seconds_text(std::uint64_t ns) {
   return fmt::format("{:.1f}", seconds(ns));
 }
 
-/// "rank 3", "ranks 3, 5 and 12 more"; of switches "ranks 3-5", "the switch above".
+/// "rank 3", "ranks 3, 5 and 12 more"; of a switch below "ranks 3-5".
 std::string names_of(const std::vector<std::string>& ranks) {
   const std::size_t named = std::min(ranks.size(), kMostNamed);
   const std::string more =
       named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "";
   const bool is_one = ranks.size() == 1 && ranks.front().find('-') == std::string::npos;
-  if (is_one && ranks.front() == "parent") {
-    return "the switch above";
-  }
   return fmt::format(
       "rank{} {}{}", is_one ? "" : "s",
       fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
@@ -73,10 +70,40 @@ struct RingWatch::Look {
   Remembered& before;
   const ring::Ring& ring;
   const stage::RingSnapshot& snapshot;
+  std::span<const PortLink> ports;
   std::uint64_t now_ns;
   std::vector<Event>& events;
 
   std::string name_of(std::uint16_t child) const { return ring::name_of(ring.spec(), child); }
+
+  std::string name_of_parent() const { return name_of(ring.children()); }
+
+  std::string port_of_parent() const {
+    const std::uint16_t place = ring.parent()->port;
+    return place < ports.size() ? ports[place].port : std::string("-");
+  }
+
+  bool is_parent(const std::vector<std::string>& senders) const {
+    return !ring.is_root() && senders == std::vector{name_of_parent()};
+  }
+
+  /// In a sentence.
+  std::string phrase_for(const std::vector<std::string>& senders) const {
+    return is_parent(senders) ? fmt::format("the switch above, {} at port {}", ring.parent()->name,
+                                            port_of_parent())
+                              : names_of(senders);
+  }
+
+  std::vector<Field> fields_of(const std::vector<std::string>& senders,
+                               const std::string& waited_s) const {
+    std::vector<Field> fields{{"ranks", fmt::format("{}", fmt::join(senders, ","))},
+                              {"waited_s", waited_s}};
+    if (is_parent(senders)) {
+      fields.push_back({"switch", ring.parent()->name});
+      fields.push_back({"port", port_of_parent()});
+    }
+    return fields;
+  }
 
   /// The first field is the ring.
   void tell(EventKind kind, const std::string& what, std::vector<Field> fields = {}) {
@@ -88,13 +115,13 @@ struct RingWatch::Look {
 
 std::vector<Event> RingWatch::look(const ring::RingSet& set,
                                    std::span<const stage::RingSnapshot> rings,
-                                   std::uint64_t now_ns) {
+                                   std::span<const PortLink> ports, std::uint64_t now_ns) {
   std::vector<Event> events;
   std::set<std::uint32_t> seen;
   for (const stage::RingSnapshot& snapshot : rings) {
     const ring::Ring& ring = set.rings()[snapshot.ring];
     seen.insert(ring.spec().id);
-    Look look{rings_[ring.spec().id], ring, snapshot, now_ns, events};
+    Look look{rings_[ring.spec().id], ring, snapshot, ports, now_ns, events};
     look_at_job(look);
     look_for_missing_hellos(look);
     look_for_stragglers(look);
@@ -146,6 +173,9 @@ void RingWatch::look_for_missing_hellos(Look& look) {
       missing.push_back(look.name_of(child));
     }
   }
+  if (missing.empty() && look.snapshot.climbing_ns) {
+    missing.push_back(look.name_of_parent());
+  }
   std::optional<Lateness>& late = look.before.hellos;
   if (!somebody_waits) {
     late.reset();
@@ -157,11 +187,14 @@ void RingWatch::look_for_missing_hellos(Look& look) {
   const std::uint64_t waited = look.now_ns - late->since_ns;
   if (waited >= kHelloLate && late->ranks != missing) {
     late->ranks = missing;
+    const char* what = look.is_parent(missing)
+                           ? "no answer to the hellos here of {}, for {} s; `show ring {}` there"
+                             " tells more"
+                           : "no hello of {}, for which the others have waited {} s";
     look.tell(EventKind::hello_missing,
-              fmt::format("no hello of {}, for which the others have waited {} s",
-                          names_of(missing), seconds_text(waited)),
-              {{"ranks", fmt::format("{}", fmt::join(missing, ","))},
-               {"waited_s", seconds_text(waited)}});
+              fmt::format(fmt::runtime(what), look.phrase_for(missing), seconds_text(waited),
+                          look.ring.spec().id),
+              look.fields_of(missing, seconds_text(waited)));
   }
 }
 
@@ -171,9 +204,10 @@ void RingWatch::look_for_stragglers(Look& look) {
   const bool goes_on = late && (look.snapshot.waited_for.empty() || since != late->since_ns);
   if (goes_on && late->is_told) {
     const std::string waited = seconds_text(look.now_ns - late->since_ns);
-    look.tell(EventKind::straggler_came,
-              fmt::format("goes on; for {} s it had waited for {}", waited, names_of(late->ranks)),
-              {{"ranks", fmt::format("{}", fmt::join(late->ranks, ","))}, {"waited_s", waited}});
+    look.tell(
+        EventKind::straggler_came,
+        fmt::format("goes on; for {} s it had waited for {}", waited, look.phrase_for(late->ranks)),
+        look.fields_of(late->ranks, waited));
   }
   if (goes_on) {
     late.reset();
@@ -192,8 +226,8 @@ void RingWatch::look_for_stragglers(Look& look) {
     const std::string waited = seconds_text(look.snapshot.waiting_ns);
     look.tell(EventKind::straggler,
               fmt::format("has waited {} s for {}; `show ring {} stuck` tells more", waited,
-                          names_of(late->ranks), look.ring.spec().id),
-              {{"ranks", fmt::format("{}", fmt::join(late->ranks, ","))}, {"waited_s", waited}});
+                          look.phrase_for(late->ranks), look.ring.spec().id),
+              look.fields_of(late->ranks, waited));
   }
 }
 

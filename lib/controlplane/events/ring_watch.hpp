@@ -2,6 +2,7 @@
 #pragma once
 
 #include "events/event.hpp"
+#include "events/resource_watch.hpp"
 #include "ring/ring_set.hpp"
 #include "stage/snapshot.hpp"
 
@@ -34,9 +35,9 @@ class RingWatch {
   static constexpr std::uint64_t kLate = 10'000'000'000;      // ns that a ring may wait for packets
   static constexpr std::uint64_t kHelloLate = 30'000'000'000; // ns that hellos may wait for others
 
-  /// All rings of the set that are not withdrawn.
+  /// All rings of the set that are not withdrawn. `ports` by their places.
   std::vector<Event> look(const ring::RingSet& set, std::span<const stage::RingSnapshot> rings,
-                          std::uint64_t now_ns);
+                          std::span<const PortLink> ports, std::uint64_t now_ns);
 
  private:
   struct Rank {

@@ -43,11 +43,8 @@ RingLife life_of(const Worker& worker, std::uint16_t ring, const ring::RingSpec&
   if (const auto& since = incarnations.draining_since(ring)) {
     life.draining_since_ns = *since * frame::kNsPerMs;
   }
-  const std::optional<Stall> stall = state.stall();
+  life.waited_for = state.late_senders();
   for (std::uint16_t child = 0; child < state.slots.children(); ++child) {
-    if (stall && !state.slots.has(stall->slot, child)) {
-      life.waited_for.push_back(child);
-    }
     if (is_acknowledgement_due(incarnations.flow_of({ring, child}),
                                frame::elapsed_ns(life.heard_ns, now.ns))) {
       life.unacknowledged.push_back(child);

@@ -22,7 +22,7 @@ struct RingLife {
   bool is_patient = false;                   // within the ring's patience since its last news
   std::uint64_t held = 0;                    // frames in slots, and waiting hellos
   std::uint32_t filling = 0;                 // slots
-  std::vector<std::uint16_t> waited_for;     // children whose packet the oldest slot lacks
+  std::vector<std::uint16_t> waited_for;     // whose packet the oldest slot lacks
   std::vector<std::uint16_t> unacknowledged; // children whose receivers owe an acknowledgement
 
   /// Whether a collective is under way whose end can be awaited. When patience is over, the switch

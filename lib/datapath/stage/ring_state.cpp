@@ -36,6 +36,31 @@ std::optional<Stall> RingState::unfinished() const {
   return Stall{oldest.slot(), std::max(slots.first_arrival_of(oldest.slot()), oldest.since_ns)};
 }
 
+std::optional<Stall> RingState::missing_total() const {
+  const auto oldest = unfinished();
+  const bool is_missing = !is_root && oldest && slots.is_sent(oldest->slot, total_due.message);
+  return is_missing ? oldest : std::nullopt;
+}
+
+std::optional<Stall> RingState::wait() const {
+  const auto for_children = stall();
+  return for_children ? for_children : missing_total();
+}
+
+std::vector<std::uint16_t> RingState::late_senders() const {
+  std::vector<std::uint16_t> late;
+  const auto for_children = stall();
+  for (std::uint16_t child = 0; for_children && child < slots.children(); ++child) {
+    if (!slots.has(for_children->slot, child)) {
+      late.push_back(child);
+    }
+  }
+  if (!for_children && missing_total()) {
+    late.push_back(slots.children());
+  }
+  return late;
+}
+
 void RingState::advance(Due& leaving, const wire::OpcodeInfo& kind, std::uint64_t now_ns) const {
   assert(leaving.packet < packets_per_message && leaving.slot() < slots.slots());
   leaving.since_ns = now_ns;

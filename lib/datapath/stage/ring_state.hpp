@@ -72,6 +72,15 @@ struct RingState {
   /// the root, or where there is one switch, that is the due slot.
   std::optional<Stall> unfinished() const;
 
+  /// Set when the oldest unfinished slot's partial sum has left and the total has not come.
+  std::optional<Stall> missing_total() const;
+
+  /// What holds up the ring here: a child's packet, or else a total.
+  std::optional<Stall> wait() const;
+
+  /// Who owes what holds up the ring: children, or the parent.
+  std::vector<std::uint16_t> late_senders() const;
+
   /// Whether the results of the due packet can leave.
   bool is_due_ready() const { return slots.is_ready(due.slot(), due.message); }
 

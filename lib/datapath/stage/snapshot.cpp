@@ -22,9 +22,8 @@ LinkLosses losses_between(const conn::ChildStatus& sends, const conn::ChildStatu
 void snapshot_above(RingSnapshot& snapshot, const Worker& worker, frame::Instant now) {
   const RingState& state = worker.state_of(snapshot.ring);
   snapshot.parent = worker.incarnations().status_of(snapshot.ring, state.slots.children());
-  const auto oldest = state.unfinished();
-  if (oldest && state.slots.is_sent(oldest->slot, state.total_due.message)) {
-    snapshot.total_missing_ns = now.ns - oldest->since_ns;
+  if (const auto missing = state.missing_total()) {
+    snapshot.total_missing_ns = now.ns - missing->since_ns;
   }
   if (const auto* last = worker.incarnations().climbing(snapshot.ring)) {
     snapshot.climbing_ns = now.ns - last->arrived_ns;
@@ -68,14 +67,10 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
   if (const auto& since = incarnations.draining_since(ring)) {
     snapshot.draining_ms = now.ms() - *since;
   }
-  if (const auto stall = worker.state_of(ring).stall()) {
-    snapshot.waiting_ns = now.ns - stall->since_ns;
-    snapshot.waiting_since_ns = stall->since_ns;
-    for (std::uint16_t child = 0; child < slots.children(); ++child) {
-      if (!slots.has(stall->slot, child)) {
-        snapshot.waited_for.push_back(child);
-      }
-    }
+  if (const auto wait = worker.state_of(ring).wait()) {
+    snapshot.waited_for = worker.state_of(ring).late_senders();
+    snapshot.waiting_ns = now.ns - wait->since_ns;
+    snapshot.waiting_since_ns = wait->since_ns;
   }
   return snapshot;
 }
