@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
+import struct
 import time
 
-from hosts import Hosts, raw_link, ring_of_hosts
+from hosts import ETH_P_ALL, SOL_PACKET, Hosts, raw_link, ring_of_hosts
 from lab import Lab, smoke_test
 from netns import Namespace, veth
 from test_links import need_af_xdp
@@ -13,6 +15,8 @@ from test_reload import one_message
 from weir import ROOT, WEIR, Weir, configuration, expect, run_to_end, wait_for
 
 LOOK_S = 1
+PACKET_FANOUT, PACKET_FANOUT_HASH = 18, 0  # linux/if_packet.h
+PACKET_FANOUT_FLAG_ROLLOVER, PACKET_FANOUT_FLAG_DEFRAG = 0x1000, 0x8000
 IN_TIME_S = 5 * LOOK_S  # on a busy machine
 VETH = "up 10000 Mbit/s"
 
@@ -133,3 +137,31 @@ def missing(lab: Lab) -> None:
         ended = run_to_end([WEIR, "--config", config], namespace=fabric)
         expect(ended.status == 1 and f"weir: port p0: device {device}: found no interface tap9; allowed: lo, tap0, tap1, tap2, "
                "tap3\n" in ended.errors, f"{device}: {ended}")
+
+
+def in_fanout_group(namespace: Namespace, interface: str, number: int) -> socket.socket:
+    """A packet socket in the group that DPDK's af_packet would take for this number."""
+    how = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_ROLLOVER | PACKET_FANOUT_FLAG_DEFRAG
+    with namespace.entered():
+        link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    link.bind((interface, ETH_P_ALL))
+    link.setsockopt(SOL_PACKET, PACKET_FANOUT, struct.pack("=I", number | how << 16))
+    return link
+
+
+@smoke_test("interface-fanout-taken")
+def fanout_taken(lab: Lab) -> None:
+    """DPDK makes the group's number of the process's and the interface's, so two processes may come to the same one."""
+    fabric, hosts = lab.namespace(), lab.namespace()
+    for number in range(2):
+        veth(fabric, f"port{number}", hosts, f"host{number}")
+    with fabric.entered():
+        index = socket.if_nametoindex("port0")
+    config = configuration(['name: p0, device: "net_af_packet0,iface=port0"'])
+    switch = lab.weir(fabric, config, "--no-interactive")
+    number = (switch.process.pid ^ index) & 0xffff
+    with in_fanout_group(fabric, "port1", number):
+        ended = switch.refusal()
+    expect(ended.status == 1 and "port p0: device net_af_packet0,iface=port0: another process of this network namespace has the "
+           f"packet fanout group {number}, which DPDK makes of " in ended.output and "start the switch again" in ended.output, f"{ended}")
+    lab.ready_weir(fabric, config).stop()

@@ -17,6 +17,9 @@ class Descriptor {
       : number_(
             open(file.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR)) {}
 
+  /// Takes an open one.
+  explicit Descriptor(int number) : number_(number) {}
+
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
 
   Descriptor& operator=(Descriptor&& other) noexcept {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/kernel_interface.hpp"
 
+#include "control/descriptor.hpp"
 #include "ethdev/drivers.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <cerrno>
 #include <linux/ethtool.h>
+#include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <memory>
@@ -51,9 +54,11 @@ std::string speed_of(int socket, const std::string& name) {
   throw std::system_error(errno, std::generic_category(), name);
 }
 
-int socket_on(const std::string& name) {
+/// Bound to the interface. Of protocol 0 it receives nothing.
+int socket_on(const std::string& name, std::uint16_t protocol = 0) {
   sockaddr_ll address{};
-  address.sll_family = AF_PACKET; // and protocol 0: it receives nothing
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(protocol);
   address.sll_ifindex = static_cast<int>(if_nametoindex(name.c_str()));
   if (address.sll_ifindex == 0) {
     fail_to_watch(name);
@@ -70,7 +75,38 @@ int socket_on(const std::string& name) {
   return descriptor;
 }
 
+bool is_set_up(int socket, const std::string& name) {
+  ifreq request = request_for(name);
+  return ioctl(socket, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_UP) != 0;
+}
+
+/// As net_af_packet of DPDK 22.11 has it: the low half is the group's number.
+int fanout_of_af_packet(const std::string& interface) {
+  const unsigned number = static_cast<unsigned>(getpid()) ^ if_nametoindex(interface.c_str());
+  constexpr unsigned how =
+      PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_DEFRAG | PACKET_FANOUT_FLAG_ROLLOVER;
+  return static_cast<int>((number & 0xffff) | how << 16);
+}
+
 } // namespace
+
+std::string why_not_for_af_packet(const std::string& interface) {
+  const Descriptor socket(socket_on(interface, ETH_P_ALL));
+  const int fanout = fanout_of_af_packet(interface);
+  if (setsockopt(socket.get(), SOL_PACKET, PACKET_FANOUT, &fanout, sizeof fanout) == 0 ||
+      errno != EINVAL) {
+    return {};
+  }
+  if (!is_set_up(socket.get(), interface)) { // an older kernel
+    return fmt::format("found {} down; allowed: an interface that is up: `ip link set {} up`",
+                       interface, interface);
+  }
+  return fmt::format("another process of this network namespace has the packet fanout group {}, "
+                     "which DPDK makes of this process's number and the interface's; start the "
+                     "switch again, so that it has another number, or give each its own network "
+                     "namespace",
+                     fanout & 0xffff);
+}
 
 std::string speed_text(std::uint32_t megabits) {
   const bool is_known = megabits != 0 && megabits != static_cast<std::uint32_t>(SPEED_UNKNOWN);

@@ -19,6 +19,12 @@ std::optional<std::string> interface_below(std::string_view devargs);
 /// "eth0, lo": those of this network namespace.
 std::string interfaces_there();
 
+/// Why net_af_packet cannot use the interface, in words; empty: nothing is known. It puts its
+/// sockets into a group (packet(7), PACKET_FANOUT) whose number DPDK makes of the process's number
+/// and the interface's. Two processes of a network namespace may get the same number, and then the
+/// kernel refuses the second one's. DPDK lets nobody choose another.
+std::string why_not_for_af_packet(const std::string& interface);
+
 /// An interface of the kernel, watched by a packet socket that is bound to it and receives nothing.
 /// When the interface goes, the kernel unbinds this socket as it unbinds the driver's. So an
 /// interface that was deleted and made again is not taken for the old one, and a renamed one is.

@@ -84,6 +84,7 @@ Port::Port(const config::PortConfig& config)
 }
 
 void Port::probe() {
+  check_interface();
   make_folder_for_socket();
   make_way_for_socket();
   check(rte_dev_probe(config_.device.c_str()), "cannot be probed");
@@ -91,6 +92,15 @@ void Port::probe() {
   if (device_ == kNoDevice) {
     throw PortError(fmt::format("port {}: device {} was probed, but no Ethernet port has its name",
                                 config_.name, config_.device));
+  }
+}
+
+/// The driver would say that an argument is invalid.
+void Port::check_interface() const {
+  if (interface_ && ethdev::driver_of(config_.device).name == "net_af_packet") {
+    if (const std::string why = why_not_for_af_packet(interface_->name()); !why.empty()) {
+      throw PortError(fmt::format("port {}: device {}: {}", config_.name, config_.device, why));
+    }
   }
 }
 

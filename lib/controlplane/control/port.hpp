@@ -109,6 +109,7 @@ class Port {
   void stop_device();
   void close_device();
   void probe();
+  void check_interface() const;
   void make_folder_for_socket();
   void make_way_for_socket();
   void choose_tx_queues();
