@@ -282,19 +282,21 @@ class Flow:
         return self.asks if self.question and self.question.e == self.e else 0
 
     def may_answer_at(self) -> int:
-        """R3: at once, then after a pause; after a requester's tries each pause is twice the last one."""
+        """R3: at once, then after a pause; after a requester's tries each pause is twice the last one, up to its timeout."""
         if self.answers == 0:
             return 0
         if self.answers > TRIES:
             longer = self.round_trip.timer() << min(self.answers - TRIES, MOST_DOUBLINGS)
-            return self.progress_ns + min(longer, LONGEST_ANSWER_PAUSE_NS)
+            return self.progress_ns + min([longer, LONGEST_ANSWER_PAUSE_NS, *self.told_timeout()])
         if self.no_buffer:
             return 0
         return self.progress_ns + self.answer_pause()
 
     def answer_pause(self) -> int:
-        told = [(4096 << self.ack_timeout) // 2] if self.ack_timeout else []
-        return min([self.round_trip.timer(), *told])
+        return min([self.round_trip.timer(), *(told // 2 for told in self.told_timeout())])
+
+    def told_timeout(self) -> list[int]:
+        return [4096 << self.ack_timeout] if self.ack_timeout else []
 
     def answered(self) -> None:
         if self.answers == 0:

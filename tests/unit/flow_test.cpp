@@ -167,6 +167,20 @@ TEST(Flow, APauseIsHalfTheAckTimeoutAsToldIfThatIsLess) {
   EXPECT_EQ(flow.answer_pause(), 32'768U);
 }
 
+/// Whatever was answered in vain, each of its tries brings an answer.
+TEST(Flow, NoPauseIsLongerThanTheAckTimeoutAsTold) {
+  Flow flow = begun();
+  flow.left(kHello, 500);
+  for (std::uint32_t answer = 0; answer < 2 * kTries; ++answer) {
+    flow.answer();
+  }
+  EXPECT_EQ(flow.may_answer_at(), 500 + kLongestAnswerPause) << "code 14 is longer";
+  flow.ack_timeout = 4;
+  EXPECT_EQ(flow.may_answer_at(), 500U + 65'536U);
+  flow.ack_timeout = 0;
+  EXPECT_EQ(flow.may_answer_at(), 500 + kLongestAnswerPause) << "it was not told";
+}
+
 TEST(Schedule, NamesTheRingsWhoseTimeHasCome) {
   stage::Schedule schedule(3);
   EXPECT_EQ(schedule.next(), stage::Schedule::kNever);

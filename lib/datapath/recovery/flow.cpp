@@ -67,7 +67,8 @@ std::uint64_t Flow::may_answer_at() const {
   }
   if (answers > kTries) {
     const unsigned doublings_of_pause = std::min<unsigned>(answers - kTries, kMostDoublings);
-    return progress_at + std::min(round_trip_timer() << doublings_of_pause, kLongestAnswerPause);
+    return progress_at + std::min({round_trip_timer() << doublings_of_pause, kLongestAnswerPause,
+                                   told_ack_timeout()});
   }
   if (had_no_buffer) {
     return 0;
@@ -76,10 +77,11 @@ std::uint64_t Flow::may_answer_at() const {
 }
 
 std::uint64_t Flow::answer_pause() const {
-  // As it was told, without the least one of ack_timeout_ns(): a sender that has a shorter timeout
-  // would use up its tries before the pause ends.
-  const std::uint64_t told = ack_timeout == 0 ? UINT64_MAX : kAckTimeoutUnit << ack_timeout;
-  return std::min(round_trip_timer(), told / 2);
+  return std::min(round_trip_timer(), told_ack_timeout() / 2);
+}
+
+std::uint64_t Flow::told_ack_timeout() const {
+  return ack_timeout == 0 ? UINT64_MAX : kAckTimeoutUnit << ack_timeout;
 }
 
 void Flow::answer() {

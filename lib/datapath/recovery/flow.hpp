@@ -199,12 +199,17 @@ struct Flow {
 
   /// When a receiver or a sender that wants a … s-1 again may get them: at once when a is `enough`.
   /// As often as a requester tries, answer_pause() after a moved or they left last, or at once
-  /// where the sender has waited for a buffer. Then each pause is twice as long as the one before.
+  /// where the sender has waited for a buffer. Then each pause is twice as long as the one before,
+  /// and none is longer than the sender's ACK timeout: each of its tries is to bring them.
   std::uint64_t may_answer_at() const;
 
   /// The least time between two answers: a round trip, or half the sender's ACK timeout if that is
   /// less.
   std::uint64_t answer_pause() const;
+
+  /// The sender's, without the least one of ack_timeout_ns(): a sender that has a shorter timeout
+  /// would use up its tries before a pause ends.
+  std::uint64_t told_ack_timeout() const;
 
   /// They leave again because somebody wants them.
   void answer();
