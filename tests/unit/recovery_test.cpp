@@ -275,6 +275,19 @@ TEST(Recovery, ARepeatSaysAnewWhereItsReceiverIs) {
             (Frames{asking_result_sent(job, 0, job.hello(0), {})}));
 }
 
+/// A late copy, or a stranger's frame that another switch has passed on.
+TEST(Recovery, WhatIsFarFromTheWindowSaysNothingAnew) {
+  Ring ring;
+  const Exchange made = ring.complete(1);
+  ring.acknowledge_all(4);
+  Built far = made.packets[0][0];
+  far.bytes[kInDestinationMac] ^= 0x10;
+  constexpr std::size_t in_psn = 9; // of the BTH: its highest byte
+  far.bytes[far.bth + in_psn] -= 0x40;
+  seal(far);
+  EXPECT_EQ(ring.send(0, far), (Frames{ring.said(0, kAck, ring.psn(0, 3), 4)}));
+}
+
 // ---- R5: timers. ----
 
 TEST(Recovery, WhatNobodyAcknowledgesIsSentAgainFiveTimes) {

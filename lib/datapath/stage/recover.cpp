@@ -74,17 +74,26 @@ void Recover::came_out_of_order(const RingChild& sender, std::uint32_t psn, fram
 
 /// A sender that goes back has ended an RNR wait: what the wait held up is due. Perhaps nothing
 /// that the switch made reached it or its receiver, because the frames that it was made from were
-/// damaged where no ICRC covers them.
+/// damaged where no ICRC covers them. A PSN that is further away than the slots reach is no repeat
+/// of a sender's.
 void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
-  ring.answers[sender.child].reach_as(frame);
-  ring.results[sender.child].reach_as(frame);
+  if (is_within_reach(sender, frame.packet.psn)) {
+    ring.answers[sender.child].reach_as(frame);
+    ring.results[sender.child].reach_as(frame);
+  }
   Flow& flow = incarnations_.flow_of(sender);
   const bool was_hushed = now.ns < flow.hushed_until;
   flow.heard(frame.packet.psn, now.ns);
   if (was_hushed && now.ns >= flow.hushed_until) {
     schedule_.expect(sender.ring, now.ns);
   }
+}
+
+bool Recover::is_within_reach(const RingChild& sender, std::uint32_t psn) const {
+  const auto window = static_cast<std::int64_t>(rings_[sender.ring]->slots.slots());
+  const std::int32_t ahead = wire::psn_distance(incarnations_.flow_of(sender).next_in, psn);
+  return ahead >= -window && ahead < window;
 }
 
 /// Moves e over all packets that have come.
@@ -126,9 +135,8 @@ void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdi
   const RingChild sender{verdict.ring, verdict.child};
   const std::uint32_t psn = frame.packet.psn;
   hear(sender, frame, now);
-  const auto window = static_cast<std::int64_t>(rings_[verdict.ring]->slots.slots());
-  const std::int32_t ahead = wire::psn_distance(incarnations_.flow_of(sender).next_in, psn);
-  if (ahead >= 0 && ahead < window) {
+  const bool is_behind = wire::psn_before(psn, incarnations_.flow_of(sender).next_in);
+  if (!is_behind && is_within_reach(sender, psn)) {
     advance(sender, psn); // its sender has come so far
   }
   note_gap(sender, psn, now);

@@ -144,6 +144,7 @@ class Recover {
   bool send_last_again(const ring::RingChild& sender, frame::Instant now);
   bool send_again(const ring::RingChild& sender, const conn::MessageRecord& record,
                   std::uint32_t packet, frame::Instant now);
+  bool is_within_reach(const ring::RingChild& sender, std::uint32_t psn) const;
   void hear(const ring::RingChild& sender, const frame::Frame& frame, frame::Instant now);
   void came_out_of_order(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
   void advance(const ring::RingChild& sender, std::uint32_t psn);
