@@ -194,6 +194,13 @@ bool AnswerWatch::was_misled(std::uint16_t ring) const {
   });
 }
 
+bool AnswerWatch::is_lied_about(std::uint16_t ring, std::uint16_t rank) const {
+  return std::ranges::any_of(records_, [&](const auto& entry) {
+    const Requester& requester = entry.second.requester;
+    return entry.second.is_lied_about && requester.ring == ring && requester.rank == rank;
+  });
+}
+
 /// The receiver has acknowledged the same, and with the same MSN.
 void AnswerWatch::check_truth(const Record& record, const Answer& answer) {
   const Requester& requester = record.requester;
@@ -288,7 +295,10 @@ void AnswerWatch::passes(const Packet& packet, const conn::Incarnations& incarna
                               requester.generation == packet.origin.generation &&
                               incarnations.flow_of(sender).own_qp == requester.qp &&
                               requester.patience_ms >= kEndlessPatience;
-  const bool is_checked = record->is_known && !record->is_reused && is_of_this_run;
+  // What a lie makes a switch ask for goes through where the lied-about ring was withdrawn, to who
+  // is behind the liar's port (docs/protocol.md §9).
+  const bool is_checked =
+      record->is_known && !record->is_reused && !record->is_lied_about && is_of_this_run;
   const auto is_mended_here = [&] {
     return incarnations.may_answer(sender) && wire::psn_before(answer->psn, record->released);
   };

@@ -71,6 +71,9 @@ class AnswerWatch {
   /// while its own was lost. Its timer, which would repeat it, then waits (docs/protocol.md §10).
   bool was_misled(std::uint16_t ring) const;
 
+  /// Whether another ring's hello claims the rank's queue pair.
+  bool is_lied_about(std::uint16_t ring, std::uint16_t rank) const;
+
   /// Whether a frame of a host or of the switch's own, which has neither tags nor options, is an
   /// ACK or NAK.
   static bool is_answer(const Packet& packet);

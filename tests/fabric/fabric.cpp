@@ -55,7 +55,8 @@ void Fabric::accept(std::uint16_t place, Packet& packet) {
 }
 
 /// From the rank on, s does not grow, and a does not shrink (docs/protocol.md §11.9). But the
-/// hello's acknowledgement may pass a switch before that has begun, and reach one below later.
+/// hello's acknowledgement may pass a switch before that has begun, and reach one below later. And
+/// what a switch is told about another ring's queue pair may move a of the rank that has it.
 void Fabric::check_way(std::uint16_t ring, std::uint16_t rank) const {
   const RingPlan& plan = scenario_.rings[ring];
   const JobRun* run = runs_[ring];
@@ -65,7 +66,7 @@ void Fabric::check_way(std::uint16_t ring, std::uint16_t rank) const {
   const recovery::Flow* before = nullptr;
   for (const std::uint16_t node : plan.tree.way_of(rank, plan.spec.world())) {
     const recovery::Flow* flow = switches_[node]->flow_of(ring, rank, run->nonce);
-    if (flow == nullptr) {
+    if (flow == nullptr || switches_[node]->is_lied_about(ring, rank)) {
       continue;
     }
     const bool is_in_order = !wire::psn_before(flow->next_out, flow->unacknowledged) &&

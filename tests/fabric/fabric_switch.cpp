@@ -481,29 +481,43 @@ void FabricSwitch::check_result(const Packet& packet, l2::PortSet ports) const {
 
 /// Of a result: a total with the switch's session; or, towards the parent, a partial sum. SumWatch
 /// looks at what that one says of the parent's session and of the ring.
+/// The port of the switch above, if there is one.
+std::optional<std::uint16_t> FabricSwitch::uplink_of(std::uint16_t ring) const {
+  const auto parent = part(ring).parent;
+  return parent ? std::optional(scenario_.places[scenario_.place_between(node_, *parent)].port)
+                : std::nullopt;
+}
+
+/// A hello's digest and first rank, and a sum's session, are checked elsewhere.
+wire::InaHeader FabricSwitch::partial_header_due(wire::InaHeader header,
+                                                 const wire::InaHeader& leaving) {
+  header.flags = kInaFlagPartial;
+  if (header.collective == static_cast<std::uint8_t>(Collective::hello)) {
+    header.message_id = leaving.message_id;
+    header.root = leaving.root;
+  } else {
+    header.session = leaving.session;
+  }
+  return header;
+}
+
 wire::InaHeader FabricSwitch::header_due(const Packet& packet, l2::PortSet ports) const {
   auto header =
       wire::view_as<wire::InaHeader>(packet.original.data() + packet.packet.payload_offset);
   const std::uint32_t ring_id = header.ring_id.get();
   const auto ring = engine().rings().ring_with_id(ring_id);
   const bool is_jobs = ring && *ring < scenario_.rings.size();
-  const auto parent = is_jobs ? part(*ring).parent : std::nullopt;
-  const std::uint16_t up =
-      parent ? scenario_.places[scenario_.place_between(node_, *parent)].port : 0;
-  if (parent && ports == l2::PortSet{1} << up) {
-    const auto& leaving = wire::view_as<wire::InaHeader>(packet.payload());
-    header.flags = kInaFlagPartial;
-    if (header.collective == static_cast<std::uint8_t>(Collective::hello)) {
-      header.message_id = leaving.message_id; // the digest
-      header.root = leaving.root;
-    } else {
-      header.session = leaving.session;
-    }
-    return header;
+  const std::optional<std::uint16_t> up = is_jobs ? uplink_of(*ring) : std::nullopt;
+  const auto& leaving = wire::view_as<wire::InaHeader>(packet.payload());
+  // A stranger may have made the switch learn that a host is up there, if the ring tells no ports.
+  const bool may_be_result = is_jobs && !scenario_.rings[*ring].is_pinned;
+  const bool is_result = may_be_result && leaving.flags == kInaFlagResult;
+  if (up && ports == l2::set_of(*up) && !is_result) {
+    return partial_header_due(header, leaving);
   }
-  header.flags = kInaFlagResult;
   const bool is_hello = header.collective == static_cast<std::uint8_t>(Collective::hello);
-  const bool is_parents = parent && packet.ingress == up;
+  const bool is_parents = up && packet.ingress == *up && header.flags == kInaFlagResult;
+  header.flags = kInaFlagResult;
   if (is_hello && !is_parents) {
     header.message_id.set(header.session.get());
     header.root.set(0);

@@ -90,6 +90,11 @@ class FabricSwitch : public network::Star<PacketPool> {
   /// AnswerWatch::was_misled.
   bool was_misled(std::uint16_t ring) const { return answers_.was_misled(ring); }
 
+  /// AnswerWatch::is_lied_about.
+  bool is_lied_about(std::uint16_t ring, std::uint16_t rank) const {
+    return answers_.is_lied_about(ring, rank);
+  }
+
   /// Whether strangers' hellos have taken the place of another that waited, in the present epoch.
   bool has_displaced(std::uint16_t ring) const { return displaced_[ring].has_happened; }
 
@@ -136,6 +141,8 @@ class FabricSwitch : public network::Star<PacketPool> {
   void check_order(const Packet& packet);
   std::optional<Origin> owner_of(const Packet& packet) const;
   void check_sums(const Packet& packet, l2::PortSet ports);
+  std::optional<std::uint16_t> uplink_of(std::uint16_t ring) const;
+  static wire::InaHeader partial_header_due(wire::InaHeader header, const wire::InaHeader& leaving);
   wire::InaHeader header_due(const Packet& packet, l2::PortSet ports) const;
 
   const RingTree::Part& part(std::uint16_t ring) const {

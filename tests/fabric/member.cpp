@@ -165,7 +165,10 @@ void Member::pump() {
 /// could wake it. The switch may keep its queue pairs alive for as long as that takes.
 void Member::note_deadline() {
   constexpr Time deadline = 40; // ACK timeouts
-  const Time ends = moved_at_ + deadline * shared_.scenario.ack_timeout;
+  // While it computes, it does not wait. The others may compute before each call that it waits for.
+  const Time others_compute = run_.plan.lateness * calls_.size();
+  const Time ends = std::max(moved_at_, stalled_until_) +
+                    (deadline + others_compute) * shared_.scenario.ack_timeout;
   if (state_ != State::working) {
     return;
   }
