@@ -4,6 +4,8 @@
 #include "control_events.hpp"
 #include "lcore/clock.hpp"
 
+#include <utility>
+
 namespace weir::app {
 namespace {
 
@@ -43,6 +45,7 @@ void EventMonitor::see(const control::Look& look) {
   write(rings_.look(*look.set, look.rings, links, lcore::Clock().now().ns));
   look_at_ports(links);
   write(tree_links_.look(*look.set, links));
+  look_for_refused_hellos(*look.set, links);
   look_for_loops();
   write(buffers_.look({inspector_.free_mbufs(), inspector_.all_mbufs()}));
   write(neighbours_.look(remembered_by(*look.set, inspector_.tenants())));
@@ -63,6 +66,15 @@ void EventMonitor::look_at_ports(std::span<const events::PortLink> links) {
     }
   }
   write(settings_.look(refused));
+}
+
+/// Stops the lcores only for news.
+void EventMonitor::look_for_refused_hellos(const ring::RingSet& set,
+                                           std::span<const events::PortLink> links) {
+  const std::uint64_t refusals = inspector_.refusals();
+  if (std::exchange(refusals_, refusals) != refusals) {
+    write(hellos_.look(set, inspector_.refused_hellos(), links));
+  }
 }
 
 void EventMonitor::look_for_loops() {

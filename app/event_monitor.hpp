@@ -6,10 +6,12 @@
 #include "control/monitor.hpp"
 #include "control/port_admin.hpp"
 #include "events/event_log.hpp"
+#include "events/hello_watch.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
 #include "events/tree_link_watch.hpp"
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -29,6 +31,7 @@ class EventMonitor : public control::MonitorReader {
 
  private:
   void look_at_ports(std::span<const events::PortLink> links);
+  void look_for_refused_hellos(const ring::RingSet& set, std::span<const events::PortLink> links);
   void look_for_loops();
   void write(const std::vector<events::Event>& news);
 
@@ -39,6 +42,8 @@ class EventMonitor : public control::MonitorReader {
   events::RingWatch rings_;
   events::PortWatch ports_;
   events::TreeLinkWatch tree_links_;
+  events::HelloWatch hellos_;
+  std::uint64_t refusals_ = 0; // that hellos_ has seen
   events::SettingWatch settings_;
   events::BufferWatch buffers_;
   events::NeighbourWatch neighbours_;

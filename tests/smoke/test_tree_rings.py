@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 
+from hosts import captured_incarnation, frame_of, raw_link
 from lab import Lab, smoke_test
-from netns import veth
+from netns import Namespace, veth
 from terminal import Terminal
 from test_control import at_socket, foreign
 from test_events import MORE_LOOKS_S, wait_for_line
+from test_incarnations import with_header
 from test_rings import added
-from weir import configuration, expect
+from weir import Weir, configuration, expect
 
 PARENT = "parent: { switch: spine0, port: up0 }"
 TREE_PORTS = [f'name: {name}, device: "net_null{number},no-rx=1"' for number, name in enumerate(("up0", "up1", "down0", "h0", "h1"))]
@@ -88,3 +90,68 @@ def dead_uplink(lab: Lab) -> None:
     wait_for_line(switch, rf"port up0: the link to spine0 is up again, .* \[tree_link_up {fields}")
     expect(switch.output().count("tree_link_") == 2, switch.output())
     switch.stop()
+
+
+def ring_of_racks(place: str, window: int = 4) -> str:
+    """Ring 7 of the captured hosts; the place in its tree as in YAML."""
+    members = ", ".join(f"{{ ip: 10.77.0.{rank + 1} }}" for rank in range(4))
+    return f"  - {{ id: 7, window: {window}, max_message_bytes: 16384, mtu: 1024, members: [{members}],\n      {place} }}\n"
+
+
+ROOT_OF_RACKS = "children: [{ switch: rack0, ranks: [0, 1], port: p0 }, { switch: rack1, ranks: [2, 3], port: p1 }]"
+LEAF_OF_RACKS = "parent: { switch: spine0, port: up0 }, children: [{ rank: 0, port: h0 }, { rank: 1, port: h1 }]"
+
+
+class Racks:
+    """A spine with ports p0 and p1, and rack0 below it with ports up0, h0 and h1; hosts 0 and 1 say hello."""
+
+    def __init__(self, lab: Lab, leaf: str, spine: str = ring_of_racks(ROOT_OF_RACKS), cable: int = 0) -> None:
+        self._above, self._below, hosts = lab.namespace(), lab.namespace(), lab.namespace()
+        veth(self._above, f"p{cable}", self._below, "up0")
+        veth(self._above, f"p{1 - cable}", hosts, "rack1")
+        for rank in range(2):
+            veth(self._below, f"h{rank}", hosts, f"host{rank}")
+        self.spine = self._switch(lab, self._above, ("p0", "p1"), spine)
+        self.leaf = self._switch(lab, self._below, ("up0", "h0", "h1"), leaf)
+        links = [raw_link(hosts, f"host{rank}") for rank in range(2)]
+        for rank, link in enumerate(links):
+            lab.on_end(link.close)
+            link.send(with_header(frame_of(rank, 0, captured_incarnation()), qp=0x700 + rank, ack_timeout=14))
+
+    @staticmethod
+    def _switch(lab: Lab, space: Namespace, interfaces: tuple[str, ...], ring: str) -> Weir:
+        ports = [f'name: {name}, device: "net_af_packet{number},iface={name}"' for number, name in enumerate(interfaces)]
+        return lab.ready_weir(space, configuration(ports, rings=ring))
+
+    def refused(self) -> list[tuple[str, str, str, str]]:
+        rows = self.spine.ask("/weir/ring,7")["refused_hellos"].values()
+        return [(row["port"], row["field"], row["theirs"], row["ours"]) for row in rows]
+
+    def stop(self) -> None:
+        self.leaf.stop()
+        self.spine.stop()
+
+
+@smoke_test("tree-ring-that-differs")
+def ring_that_differs(lab: Lab) -> None:
+    """The switch above says, once, who has another ring and in what; so does its table. The one below says whose answer it lacks."""
+    racks = Racks(lab, ring_of_racks(LEAF_OF_RACKS, window=8))
+    wait_for_line(racks.spine, r"ring 7: rack0, the switch below at port p0 has it otherwise: window 8 \(here 4\); no job begins "
+                  r"\[hello_refused ring=7 port=p0 reason=ring_differs field=window theirs=8 ours=4\]")
+    time.sleep(MORE_LOOKS_S)  # it climbs again and again
+    expect(racks.spine.output().count("[hello_refused ") == 1, racks.spine.output())
+    expect(racks.refused() == [("p0", "window", "8", "4")], f"{racks.refused()}")
+    expect(racks.leaf.ask("/weir/ring,7")["uplink"]["0"]["climbs"] > 3, "it does not climb")
+    wait_for_line(racks.leaf, r"ring 7: no answer to the hellos here of the switch above, spine0 at port up0, for .* "
+                  r"\[hello_missing ring=7 ranks=parent .* switch=spine0 port=up0\]", 40)
+    racks.stop()
+
+
+@smoke_test("tree-wrong-cable")
+def wrong_cable(lab: Lab) -> None:
+    """The cable of rack 0 is in rack 1's port."""
+    racks = Racks(lab, ring_of_racks(LEAF_OF_RACKS), cable=1)
+    wait_for_line(racks.spine, r"port p1: a hello of rank 1 of ring 7 has come by it, and belongs to port p0; is the cable in the "
+                  r"right port\? \[wrong_cable port=p1 ring=7 right_port=p0\]")
+    expect(racks.refused() == [("p1", "port", "p1", "p0")], f"{racks.refused()}")
+    racks.stop()

@@ -5,6 +5,7 @@
 
 #include "events/background_sink.hpp"
 #include "events/event_log.hpp"
+#include "events/hello_watch.hpp"
 #include "events/resource_watch.hpp"
 #include "events/ring_watch.hpp"
 #include "events/tree_link_watch.hpp"
@@ -283,6 +284,57 @@ TEST(RingWatch, TellsThatTheSwitchAboveDoesNotAnswerHellos) {
   EXPECT_THAT(lines_at(141),
               ElementsAre("ring 7: no hello of ranks 1-2, for which the others have waited 41.0 s "
                           "[hello_missing ring=7 ranks=1-2 waited_s=41.0]"));
+}
+
+/// A hello that climbs from the switch "rack", which has ranks 1 and 2, by `port`.
+conn::RefusedHello refused_hello(std::uint32_t ring, std::uint32_t digest, std::uint16_t port,
+                                 std::uint64_t second) {
+  const ring::RingSpec spec = ring_of_a_tree(ring);
+  conn::RefusedHello hello{.source = spec.members[2].ip,
+                           .destination = spec.members[3].ip,
+                           .port = port,
+                           .reason = DropReason::ring_differs,
+                           .at_ns = second * kSecond,
+                           .count = 1};
+  hello.header.ring_id.set(ring);
+  hello.header.flags = kInaFlagPartial;
+  hello.header.world.set(4);
+  hello.header.rank.set(2);
+  hello.header.root.set(1);
+  hello.header.message_id.set(digest);
+  return hello;
+}
+
+TEST(HelloWatch, TellsOnceInWhatASwitchDiffers) {
+  const ring::RingSet set({ring_of_a_tree(7)});
+  ring::RingSpec other = ring_of_a_tree(7);
+  other.window += 3;
+  const auto line = fmt::format(
+      "ring 7: rack, the switch below at port p1 has it otherwise: window {} (here {}); no job "
+      "begins [hello_refused ring=7 port=p1 reason=ring_differs field=window theirs={} ours={}]",
+      other.window, other.window - 3, other.window, other.window - 3);
+  HelloWatch watch;
+  std::vector<conn::RefusedHello> refused;
+  const auto at = [&](std::uint64_t second, std::uint32_t digest, std::uint16_t port = 1) {
+    refused.push_back(refused_hello(7, digest, port, second));
+    std::vector<std::string> lines;
+    for (const Event& event : watch.look(set, refused, kAllUp)) {
+      lines.push_back(line_of(event));
+    }
+    return lines;
+  };
+  EXPECT_TRUE(watch.look(set, {}, kAllUp).empty());
+  EXPECT_THAT(at(100, ring::digest_of(other)), ElementsAre(line));
+  EXPECT_THAT(at(101, ring::digest_of(other)), ElementsAre());
+  other.window += 1;
+  EXPECT_THAT(at(102, ring::digest_of(other)), ElementsAre(testing::HasSubstr("window")));
+  EXPECT_THAT(at(160, ring::digest_of(other)), ElementsAre());
+  EXPECT_THAT(at(221, ring::digest_of(other)), ElementsAre(testing::HasSubstr("window")))
+      << "none had come for a minute";
+  EXPECT_THAT(at(222, ring::digest_of(ring_of_a_tree(7)), 2),
+              ElementsAre("port up0: a hello of rank 2 of ring 7 has come by it, and belongs to "
+                          "port p1; is the cable in the right port? [wrong_cable port=up0 ring=7 "
+                          "right_port=p1]"));
 }
 
 TEST(Events, AreAllInTheManual) {

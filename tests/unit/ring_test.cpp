@@ -2,6 +2,7 @@
 
 /// A ring as one switch holds it: alone, and as the switches of docs/protocol.md's trees would.
 
+#include "ring/digest_difference.hpp"
 #include "ring/ring.hpp"
 #include "support/frame_builder.hpp"
 
@@ -10,6 +11,8 @@
 
 #include <optional>
 #include <stdexcept>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -145,6 +148,59 @@ TEST(Ring, RefusesChildrenThatAreNoPartOfARing) {
   spec.children = {rank(0), rank(1)};
   spec.parent = parent;
   EXPECT_THROW(Ring{spec}, std::invalid_argument) << "a member has a port beside children";
+}
+
+/// For each pair of values that a ring may have, without a look at the code's way to find them.
+TEST(DigestDifference, FindsTheNumberThatDiffers) {
+  RingSpec ours = ring_of(4);
+  ours.window = 8;
+  ours.max_message_bytes = 65'536;
+  ours.mtu = 1024;
+  using Numbers = std::vector<std::tuple<std::string_view, std::uint32_t, std::uint32_t>>;
+  const auto found = [&ours](const RingSpec& theirs) {
+    Numbers numbers;
+    for (const OtherNumber& number : numbers_that_differ(ours, digest_of(theirs))) {
+      numbers.emplace_back(number.key, number.theirs, number.ours);
+    }
+    return numbers;
+  };
+  EXPECT_EQ(found(ours), Numbers());
+  for (const std::uint32_t window : {1u, 7u, 9u, 1024u}) {
+    RingSpec theirs = ours;
+    theirs.window = window;
+    EXPECT_EQ(found(theirs), (Numbers{{"window", window, 8}}));
+    theirs.mtu = 4096;
+    EXPECT_EQ(found(theirs), (Numbers{{"mtu", 4096, 1024}, {"window", window, 8}}));
+    theirs.max_message_bytes = 4096;
+    EXPECT_EQ(found(theirs), Numbers()) << "too much differs";
+  }
+  for (const std::uint32_t bytes : {40u, 65'544u, 1u << 24}) {
+    RingSpec theirs = ours;
+    theirs.max_message_bytes = bytes;
+    EXPECT_EQ(found(theirs), (Numbers{{"max_message_bytes", bytes, 65'536}}));
+  }
+  for (const std::uint16_t mtu : {256, 512, 2048, 4096}) {
+    RingSpec theirs = ours;
+    theirs.mtu = mtu;
+    EXPECT_EQ(found(theirs), (Numbers{{"mtu", mtu, 1024}}));
+  }
+}
+
+/// Where members differ some number would explain it, which is mostly none that anybody would set.
+TEST(DigestDifference, SaysMostlyNothingOfOtherMembers) {
+  const RingSpec ours = [] {
+    RingSpec spec = ring_of(4);
+    spec.window = 8;
+    spec.max_message_bytes = 65'536;
+    return spec;
+  }();
+  int wrong = 0;
+  for (int last = 1; last < 250; ++last) {
+    RingSpec theirs = ours;
+    theirs.members[3].ip = test::ip(fmt::format("10.0.9.{}", last));
+    wrong += numbers_that_differ(ours, digest_of(theirs)).empty() ? 0 : 1;
+  }
+  EXPECT_LE(wrong, 2);
 }
 
 } // namespace

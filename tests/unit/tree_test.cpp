@@ -3,6 +3,8 @@
 /// Trees of switches (docs/protocol.md §11): what passes between the switches and what the hosts
 /// get. The expected frames come from what the hosts sent and docs/protocol.md §5.
 
+#include "conn/hello_difference.hpp"
+#include "ring/digest_difference.hpp"
 #include "stage/ring_life.hpp"
 #include "stage/snapshot.hpp"
 #include "tree_fixture.hpp"
@@ -444,6 +446,137 @@ TEST_F(TreeDrops, HellosOfASwitchThatHasAnotherRing) {
                  DropReason::range_differs);
   expect_dropped(kRoot, 1, hello(1, [&](auto& ina) { climbing(ina, digest(), 0); }),
                  DropReason::wrong_port);
+}
+
+// ---- What the switch above says of one that has another ring. ----
+
+class TreeDiffers : public TreeDrops {
+ protected:
+  /// The root's ring as it is, but for what `change` makes of it.
+  template <typename Change>
+  std::uint32_t digest_with(Change&& change) const {
+    ring::RingSpec spec = job.ring();
+    change(spec);
+    return ring::digest_of(spec);
+  }
+
+  /// What a switch says of the one hello that it has refused since the last call.
+  std::string told(std::size_t node) {
+    const InlineSwitch& inside = tree.nodes[node]->inside;
+    auto all = inside.refused_hellos().all();
+    std::ranges::copy(inside.worker().refused_hellos().all(), std::back_inserter(all));
+    std::erase_if(all, [this](const auto& hello) { return hello.at_ns < tree.now.ns; });
+    tree.now = frame::Instant{tree.now.ns + 1};
+    if (all.size() != 1) {
+      return fmt::format("{} hellos", all.size());
+    }
+    const auto what = conn::tell(all.front(), inside.rings(),
+                                 [](std::uint16_t port) { return fmt::format("p{}", port); });
+    return fmt::format("{} at p{}: {}", what.hop, all.front().port,
+                       conn::text_of(what.differences));
+  }
+
+  /// Of a hello on rank 1's connection, by rack A's port of the root.
+  template <typename Change>
+  std::string told_at_root(Change&& change, std::uint16_t port = 0) {
+    tree.into(kRoot, port, hello(1, [&](test::InaSpec& ina) {
+                climbing(ina, digest(), 0);
+                change(ina);
+              }));
+    return told(kRoot);
+  }
+
+  template <typename Change>
+  std::string told_of_ring(Change&& change) {
+    return told_at_root([&](test::InaSpec& ina) { ina.message = digest_with(change); });
+  }
+};
+
+TEST_F(TreeDiffers, InNumbersThatTheDigestTells) {
+  EXPECT_EQ(told_of_ring([](auto& ring) { ring.mtu = 4096; }),
+            "rack, the switch below at p0: mtu 4096 (here 256)");
+  EXPECT_EQ(told_of_ring([](auto& ring) { ring.window = 64; }),
+            fmt::format("rack, the switch below at p0: window 64 (here {})", job.ring().window));
+  EXPECT_EQ(told_of_ring([](auto& ring) { ring.max_message_bytes = 123'456; }),
+            fmt::format("rack, the switch below at p0: max_message_bytes 123456 (here {})",
+                        job.ring().max_message_bytes));
+  EXPECT_EQ(told_of_ring([](auto& ring) { ring.mtu = 512, ring.window = 1; }),
+            fmt::format("rack, the switch below at p0: mtu 512 (here 256), window 1 (here {})",
+                        job.ring().window));
+}
+
+TEST_F(TreeDiffers, InMembersThatTheDigestDoesNotTell) {
+  const auto swapped = [](ring::RingSpec& ring) { std::swap(ring.members[3], ring.members[4]); };
+  EXPECT_EQ(told_of_ring(swapped),
+            fmt::format("rack, the switch below at p0: digest (of the members, or of several "
+                        "numbers) {:08x} (here {:08x})",
+                        digest_with(swapped), digest()));
+}
+
+TEST_F(TreeDiffers, InRanks) {
+  EXPECT_EQ(told_at_root([](auto& ina) { ina.root = 1; }),
+            "rack, the switch below at p0: ranks 1-1 (here 0-1)");
+  EXPECT_EQ(told_at_root([](auto& ina) { ina.world = 6; }),
+            "rack, the switch below at p0: members 6 ranks (here 5 ranks)");
+  tree.into(kRoot, 1, hello(3, [&](auto& ina) { climbing(ina, digest(), 2); }));
+  EXPECT_EQ(told(kRoot), "rack, the switch below at p1: ranks 2-3 (here 2-4)");
+}
+
+TEST_F(TreeDiffers, InTheRingsNumber) {
+  EXPECT_EQ(told_at_root([](auto& ina) { ina.ring = 99; }),
+            "a switch at p0: ring 99 (here not there)");
+  EXPECT_EQ(told_at_root([](auto& ina) { ina.ring = 99; }, 3), "0 hellos")
+      << "no switch is behind that port";
+}
+
+TEST_F(TreeDiffers, InMembersAddresses) {
+  RingJob others({.world = 5, .first_own_qp = 0x900, .network_id = 9});
+  test::InaSpec ina = others.ina_of(1, 0, 0);
+  climbing(ina, digest(), 0);
+  ina.collective = 1;
+  ina.session = 5;
+  test::FrameSpec frame = others.frame_of(1);
+  frame.opcode = test::opcode_of(others.spec().verb, 0, 1);
+  frame.payload = test::encode(ina);
+  tree.into(kRoot, 0, test::build(frame).bytes);
+  const auto address = [](const RingJob& of, std::uint16_t rank) {
+    return to_string(of.ring().members[rank].ip);
+  };
+  EXPECT_EQ(told(kRoot),
+            fmt::format("rack, the switch below at p0: members rank 1 at {} (here {}), members "
+                        "rank 2 at {} (here {})",
+                        address(others, 1), address(job, 1), address(others, 2), address(job, 2)));
+}
+
+TEST_F(TreeDiffers, InWhereTheCableIs) {
+  EXPECT_EQ(told_at_root([](auto&) {}, 1), "rack, the switch below at p1: port p1 (here p0)");
+  EXPECT_EQ(told_at_root([](auto&) {}, 6), "nobody of the ring at p6: port p6 (here p0)");
+}
+
+TEST_F(TreeDiffers, InWhoAddsUp) {
+  tree.into(kRoot, 0, hello(1, [](auto&) {}));
+  EXPECT_EQ(told(kRoot), "rack, the switch below at p0: ring not there, or withdrawn (here there)");
+  tree.into(kA, 1, hello(1, [&](auto& ina) { climbing(ina, digest(), 0); }));
+  EXPECT_EQ(told(kA), "nobody of the ring at p1: children a switch (here rank 1)");
+  tree.into(kA, kUp, hello(4, [](auto&) {}));
+  EXPECT_EQ(told(kA), "root, the switch above at p7: parent no switch above (here root)");
+}
+
+/// Nobody can fill the table with what is not so, nor with more than one port's share.
+TEST_F(TreeDiffers, InNothingThatIsDamagedOrOrdinary) {
+  Bytes damaged = hello(1, [&](auto& ina) { climbing(ina, digest() + 1, 0); });
+  damaged[damaged.size() - 1] ^= 1;
+  tree.into(kRoot, 0, damaged);
+  EXPECT_EQ(told(kRoot), "0 hellos");
+  for (std::uint32_t ring = 100; ring < 150; ++ring) {
+    told_at_root([ring](auto& ina) { ina.ring = ring; });
+  }
+  const auto& refused = tree.nodes[kRoot]->inside.refused_hellos();
+  const auto& by_worker = tree.nodes[kRoot]->inside.worker().refused_hellos();
+  EXPECT_EQ(refused.all().size() + by_worker.all().size(), conn::RefusedHellos::kRingsOfPort);
+  EXPECT_EQ(refused.count() + by_worker.count(), 50u);
+  begin();
+  EXPECT_EQ(told(kRoot), "0 hellos");
 }
 
 TEST_F(TreeDrops, HellosThatDoNotTellTheirQueuePair) {

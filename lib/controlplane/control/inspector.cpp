@@ -296,4 +296,32 @@ std::vector<stage::ConnectionSnapshot> Inspector::connections() const {
   return all;
 }
 
+std::uint64_t Inspector::refusals() const {
+  std::uint64_t count = 0;
+  for (const auto& lcore : chassis_.lcores) {
+    count += lcore->refused_hellos().count();
+    count += lcore->worker() != nullptr ? lcore->worker()->refused_hellos().count() : 0;
+  }
+  return count;
+}
+
+std::vector<conn::RefusedHello> Inspector::refused_hellos() const {
+  std::vector<conn::RefusedHello> all;
+  const auto add = [&all](const conn::RefusedHellos& some) {
+    const auto hellos = some.all();
+    all.insert(all.end(), hellos.begin(), hellos.end());
+  };
+  if (refusals() != 0) {
+    const Quiesce quiesced(chassis_.lcores);
+    for (const auto& lcore : chassis_.lcores) {
+      add(lcore->refused_hellos());
+      if (lcore->worker() != nullptr) {
+        add(lcore->worker()->refused_hellos());
+      }
+    }
+  }
+  std::ranges::sort(all, {}, &conn::RefusedHello::at_ns);
+  return all;
+}
+
 } // namespace weir::control

@@ -57,6 +57,8 @@ class Inspector {
   std::uint32_t free_mbufs() const;
   std::uint32_t all_mbufs() const;
   lcore::StopTimes stop_times() const;
+  /// How many hellos that tell of a difference have come: more, and refused_hellos() has news.
+  std::uint64_t refusals() const;
   /// Where frames cross between NUMA nodes, in words. Empty where all is on one node.
   std::vector<std::string> numa_warnings() const;
 
@@ -75,6 +77,8 @@ class Inspector {
   /// Copies in parts, with a stop for each. A connection that joins or leaves a ring between two
   /// parts may appear twice or not at all.
   std::vector<stage::ConnectionSnapshot> connections() const;
+  /// The last ones of each port and ring, in the order of time.
+  std::vector<conn::RefusedHello> refused_hellos() const;
   /// What decides whether rings are reclaimed. A part of the rings in each stop.
   TendedRings tended_rings() const;
   /// For control::Monitor. Stops the lcores even if there is no ring.

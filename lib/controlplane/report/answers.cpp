@@ -90,6 +90,25 @@ Table tree_table(const ring::Ring& ring, const PortNames& names) {
   return table;
 }
 
+/// Of the ring.
+Table refused_table(const control::Switch& weir, const control::RingsSeen& seen,
+                    const PortNames& names) {
+  Table table(tables::kRefusedHellos);
+  const ring::Ring& ring = seen.set->rings()[seen.rings.front().ring];
+  const auto name_of_port = [&names](std::uint16_t port) { return names.of(port); };
+  const std::uint64_t now_ns = lcore::Clock().now().ns;
+  for (const conn::RefusedHello& hello : weir.inspector().refused_hellos()) {
+    if (hello.header.ring_id.get() != ring.spec().id) {
+      continue;
+    }
+    const conn::ToldHello told = conn::tell(hello, *seen.set, name_of_port);
+    for (const conn::HelloDifference& difference : told.differences) {
+      tables::kRefusedHellos.add(table, {hello, told, difference, names.of(hello.port), now_ns});
+    }
+  }
+  return table;
+}
+
 /// Each group counts once, however many of the tenant's rings are in it.
 stage::LineSnapshot lines_of(const control::TenantUse& use, const control::RingsSeen& seen) {
   stage::LineSnapshot sum;
@@ -217,7 +236,9 @@ Report show_rings(control::Switch& weir, std::string_view name) {
                 histogram_table(tables::kSlotTime, snapshot.counters.slot_time_ns),
                 tables::kRingQueue.with(ring)};
   if (ring.of.is_in_tree()) {
-    report.push_back(tree_table(ring.of, PortNames(weir)));
+    const PortNames names(weir);
+    report.push_back(tree_table(ring.of, names));
+    report.push_back(refused_table(weir, seen, names));
   }
   if (!ring.of.is_root()) {
     report.push_back(tables::kUplink.with(ring));

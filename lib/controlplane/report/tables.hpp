@@ -4,6 +4,7 @@
 /// Tables of what the stages count, without EAL: for weir-replay too. A column is defined here and
 /// nowhere else; the prompt, JSON, telemetry and the metrics print it.
 
+#include "conn/hello_difference.hpp"
 #include "report/typed_table.hpp"
 #include "ring/ring_set.hpp"
 #include "stage/snapshot.hpp"
@@ -76,6 +77,15 @@ struct TreeRow {
   std::string port; // its name; empty: any
 
   std::string_view switch_name() const;
+};
+
+/// Of a hello that was refused: one thing that its sender has otherwise.
+struct RefusedRow {
+  const conn::RefusedHello& hello;
+  const conn::ToldHello& told;
+  const conn::HelloDifference& difference;
+  std::string port; // its name
+  std::uint64_t now_ns;
 };
 
 struct ReasonRow {
@@ -205,6 +215,21 @@ inline constexpr TableOf kTree{
     // "-": bound by the rank's hello.
     column("port", "port",
            [](const TreeRow& t) { return t.port.empty() ? kNone : std::string_view(t.port); })};
+
+/// Who has the ring otherwise, and in what. Where there is nobody, the tree is as it should be.
+inline constexpr TableOf kRefusedHellos{
+    "refused_hellos",
+    "",
+    column("from", "from", [](const RefusedRow& r) { return std::string_view(r.told.hop); }),
+    column("port", "port", [](const RefusedRow& r) { return std::string_view(r.port); }),
+    column("reason", "reason", [](const RefusedRow& r) { return name_of(r.hello.reason); }),
+    column("field", "differs in", [](const RefusedRow& r) { return r.difference.field; }),
+    column("theirs", "theirs",
+           [](const RefusedRow& r) { return std::string_view(r.difference.theirs); }),
+    column("ours", "ours", [](const RefusedRow& r) { return std::string_view(r.difference.ours); }),
+    column("count", "hellos", [](const RefusedRow& r) { return r.hello.count; }),
+    column("last_ms", "last ms ago",
+           [](const RefusedRow& r) { return (r.now_ns - r.hello.at_ns) / frame::kNsPerMs; })};
 
 /// Of a ring with a switch above.
 inline constexpr TableOf kUplink{

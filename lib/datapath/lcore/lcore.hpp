@@ -131,6 +131,9 @@ class Lcore : private stage::WorkerSink {
   /// At any time.
   const stage::SeenProbes& seen_probes() const { return rx_burst_.seen_probes(); }
 
+  /// By dispatch; the worker has its own.
+  const conn::RefusedHellos& refused_hellos() const { return rx_burst_.refused_hellos(); }
+
   stage::Worker* worker() { return worker_ ? &*worker_ : nullptr; }
 
   frame::Trace& trace() { return trace_; }

@@ -67,6 +67,8 @@ class RxBurst {
 
   const stage::SeenProbes& seen_probes() const { return dispatch_.seen_probes(); }
 
+  const conn::RefusedHellos& refused_hellos() const { return dispatch_.refused_hellos(); }
+
  private:
   static constexpr unsigned kMinBurstToDevice = 8; // frames, for a burst of their own to the device
   /// A burst of so few frames is short: nothing else waits. So what its frames probably need is

@@ -73,6 +73,8 @@ void check_ports(const RingSpec& spec, const std::vector<Child>& children) {
   }
 }
 
+} // namespace
+
 std::uint32_t digest_of(const RingSpec& spec) {
   std::array<wire::BigEndian<std::uint32_t>, 5> words{};
   words[0].set(spec.id);
@@ -87,8 +89,6 @@ std::uint32_t digest_of(const RingSpec& spec) {
   }
   return crc;
 }
-
-} // namespace
 
 Ring::Ring(RingSpec spec)
     : spec_(std::move(spec)),

@@ -16,6 +16,11 @@ enum class Leg : std::uint8_t {
   entering, // from the parent to the first child
 };
 
+/// What must be equal on all switches of the tree: the CRC-32 of id, world, N, max_message_bytes
+/// and MTU as 32-bit big-endian words, and the members' addresses of 16 bytes (docs/protocol.md
+/// §11.2).
+std::uint32_t digest_of(const RingSpec& spec);
+
 /// A ring as one switch sees it: its children, and its parent if it has one. Children are numbered
 /// from 0 in ring order; the parent has the number behind the last child's. Each of them sends on
 /// one connection, to the one with the next number, and the last one to the first.
@@ -43,9 +48,6 @@ class Ring {
   /// Whether another switch has a part in it.
   bool is_in_tree() const { return ports_of_switches_ != 0; }
 
-  /// What must be equal on all switches of the tree: the CRC-32 of id, world, N, max_message_bytes
-  /// and MTU as 32-bit big-endian words, and the members' addresses of 16 bytes (docs/protocol.md
-  /// §11.2).
   std::uint32_t digest() const { return digest_; }
 
   /// The ranks that the children answer for.

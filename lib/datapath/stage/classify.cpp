@@ -24,11 +24,11 @@ frame::TraceRecord hello_record(frame::TraceEvent event, const Verdict& verdict)
 
 Classify::Classify(Pipeline& pipeline)
     : current_(pipeline.state.current), classifier_(pipeline.state.classifier),
-      incarnations_(pipeline.state.incarnations), rings_(pipeline.state.rings),
-      bridge_(pipeline.state.bridge), flow_cache_(pipeline.state.flow_cache),
-      aggregate_(pipeline.aggregate), emit_(pipeline.emit), recover_(pipeline.recover),
-      climb_(pipeline.climb), timers_(pipeline.timers), forward_(pipeline.state.forward),
-      counters_(pipeline.state.counters) {}
+      incarnations_(pipeline.state.incarnations), refused_(pipeline.state.refused),
+      rings_(pipeline.state.rings), bridge_(pipeline.state.bridge),
+      flow_cache_(pipeline.state.flow_cache), aggregate_(pipeline.aggregate), emit_(pipeline.emit),
+      recover_(pipeline.recover), climb_(pipeline.climb), timers_(pipeline.timers),
+      forward_(pipeline.state.forward), counters_(pipeline.state.counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms());
@@ -53,6 +53,7 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     ++rings_[verdict.ring]->counters.dropped[static_cast<std::size_t>(verdict.drop)];
     [[fallthrough]];
   case Verdict::Step::drop:
+    refused_.note(*current_, frame, verdict.drop, now.ns);
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
     flow_cache_.learn(frame, verdict,

@@ -3,6 +3,7 @@
 
 #include "conn/classifier.hpp"
 #include "conn/incarnations.hpp"
+#include "conn/refused_hellos.hpp"
 #include "l2/bridge.hpp"
 #include "stage/aggregate.hpp"
 #include "stage/climb.hpp"
@@ -48,6 +49,7 @@ class Classify {
   const ring::CurrentRings& current_;
   conn::Classifier& classifier_;
   conn::Incarnations& incarnations_;
+  conn::RefusedHellos& refused_;
   RingStates& rings_;
   l2::Bridge& bridge_;
   FlowCache& flow_cache_;

@@ -15,7 +15,7 @@ void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
     return forward_foreign(frame, now);
   }
   if (!current_->may_enter(frame.pair, frame.ingress)) {
-    return forward_.drop<StageId::dispatch>(frame, DropReason::wrong_port, now);
+    return drop(frame, DropReason::wrong_port, now);
   }
   passes<StageId::dispatch, StageId::queue>();
   workers_.to_worker(frame, current_->ring_group_of_pair(frame.pair), now);
@@ -47,10 +47,16 @@ void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
     return accept_probe(frame, *probe, now);
   }
   if (const auto reason = why_not_forwarded(frame, now)) {
-    return forward_.drop<StageId::dispatch>(frame, *reason, now);
+    return drop(frame, *reason, now);
   }
   passes<StageId::dispatch, StageId::forward>();
   forward_.send(frame, frame::Departure::forwarded, now);
+}
+
+[[gnu::cold, gnu::noinline]] void Dispatch::drop(frame::Frame& frame, DropReason reason,
+                                                 frame::Instant now) {
+  refused_.note(*current_, frame, reason, now.ns);
+  forward_.drop<StageId::dispatch>(frame, reason, now);
 }
 
 [[gnu::cold]] void Dispatch::accept_probe(frame::Frame& frame, const wire::LoopProbe& probe,

@@ -3,6 +3,7 @@
 
 #include "conn/foreign_sessions.hpp"
 #include "conn/magic_rule.hpp"
+#include "conn/refused_hellos.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/forward.hpp"
 #include "stage/loop_probes.hpp"
@@ -47,7 +48,10 @@ class Dispatch {
 
   const SeenProbes& seen_probes() const { return seen_; }
 
+  const conn::RefusedHellos& refused_hellos() const { return refused_; }
+
  private:
+  void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
   void forward_foreign(frame::Frame& frame, frame::Instant now);
   const wire::LoopProbe* find_probe(const frame::Frame& frame) const;
   void accept_probe(frame::Frame& frame, const wire::LoopProbe& probe, frame::Instant now);
@@ -60,6 +64,7 @@ class Dispatch {
   WorkerSink& workers_;
   const SentProbes& sent_;
   SeenProbes seen_;
+  conn::RefusedHellos refused_;
 };
 
 } // namespace weir::stage

@@ -99,6 +99,9 @@ class InlineSwitch : private WorkerSink {
 
   const SeenProbes& seen_probes() const { return dispatch_.seen_probes(); }
 
+  /// By dispatch; the worker has its own.
+  const conn::RefusedHellos& refused_hellos() const { return dispatch_.refused_hellos(); }
+
   frame::Trace& trace() { return trace_; }
 
   Accounting accounting() const {

@@ -118,6 +118,8 @@ class Worker {
 
   const conn::Incarnations& incarnations() const { return state_.incarnations; }
 
+  const conn::RefusedHellos& refused_hellos() const { return state_.refused; }
+
   /// Frames in slots, and waiting hellos.
   std::uint64_t held() const;
 

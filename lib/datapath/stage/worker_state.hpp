@@ -3,6 +3,7 @@
 
 #include "conn/classifier.hpp"
 #include "conn/incarnations.hpp"
+#include "conn/refused_hellos.hpp"
 #include "frame/counters.hpp"
 #include "l2/bridge.hpp"
 #include "op/operators.hpp"
@@ -55,6 +56,7 @@ struct WorkerState {
   slot::ReductionQueue reductions;
   FairQueue lines;
   FlowCache flow_cache;
+  conn::RefusedHellos refused;
 };
 
 } // namespace weir::stage
