@@ -163,6 +163,7 @@ void AnswerWatch::made(const Packet& packet, Time now, const conn::Incarnations&
   }
   record.is_misled = record.is_misled || (!record.is_known && !waits(record, incarnations));
   check_truth(record, *answer);
+  check_silence(record);
   check_patience(record, now);
   check_ask(record, *answer, now);
   check_keep_alive(record, incarnations);
@@ -216,6 +217,15 @@ void AnswerWatch::check_truth(const Record& record, const Answer& answer) {
                                       "as its receiver never did",
                                       answer.message_sequence, answer.psn, requester.ring,
                                       requester.rank));
+  }
+}
+
+void AnswerWatch::check_silence(const Record& record) const {
+  const Requester& requester = record.requester;
+  if (silent_.contains(requester.ring)) {
+    throw Violation("§11", fmt::format("the switch speaks to ring {} rank {} though a link of the "
+                                       "ring's tree is down",
+                                       requester.ring, requester.rank));
   }
 }
 
@@ -300,7 +310,8 @@ void AnswerWatch::passes(const Packet& packet, const conn::Incarnations& incarna
   const bool is_checked =
       record->is_known && !record->is_reused && !record->is_lied_about && is_of_this_run;
   const auto is_mended_here = [&] {
-    return incarnations.may_answer(sender) && wire::psn_before(answer->psn, record->released);
+    return incarnations.may_answer(sender) && !silent_.contains(requester.ring) &&
+           wire::psn_before(answer->psn, record->released);
   };
   if (is_checked && (requester.is_outgoing || is_mended_here())) {
     throw Violation("I10", fmt::format("a NAK for {:#x} reaches ring {} rank {}, though results "

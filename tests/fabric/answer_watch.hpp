@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,10 @@ class AnswerWatch {
 
   /// A rank of the ring has brought a packet that the switch did not have.
   void has_news(std::uint16_t ring, Time now) { news_at_[ring] = now; }
+
+  /// To the ranks of these rings the switch says nothing from now on, and to those of no others: a
+  /// link of their trees is down.
+  void expect_silence(std::set<std::uint16_t> rings) { silent_ = std::move(rings); }
 
   /// The queue pair of a rank of another ring on that host, which the switch has admitted.
   std::optional<std::uint32_t> queue_pair_beside(std::uint16_t ring, std::uint16_t host) const;
@@ -112,6 +117,7 @@ class AnswerWatch {
   static bool is_current(const Record& record, const conn::Incarnations& incarnations);
   static bool waits(const Record& record, const conn::Incarnations& incarnations);
   static void check_truth(const Record& record, const Answer& answer);
+  void check_silence(const Record& record) const;
   void check_patience(const Record& record, Time now) const;
   static void check_ask(Record& record, const Answer& answer, Time now);
   void check_keep_alive(const Record& record, const conn::Incarnations& incarnations);
@@ -119,6 +125,7 @@ class AnswerWatch {
   std::map<Place, Record> records_;
   std::map<Place, std::uint64_t> kept_alive_; // as the switch has counted it
   std::map<std::uint16_t, Time> news_at_;     // by ring
+  std::set<std::uint16_t> silent_;            // rings
 };
 
 } // namespace weir::fabric

@@ -111,6 +111,20 @@ void Fabric::expect_epoch(std::uint16_t ring, std::uint32_t generation) {
   }
 }
 
+void Fabric::notice_link_down(std::uint16_t place) {
+  for (const std::uint16_t end : {place, scenario_.places[place].peer}) {
+    const Place& at = scenario_.places[end];
+    node(at.node).notice_ports_down(node(at.node).ports_down() | l2::set_of(at.port));
+  }
+}
+
+void Fabric::notice_link_up(std::uint16_t place) {
+  for (const std::uint16_t end : {place, scenario_.places[place].peer}) {
+    const Place& at = scenario_.places[end];
+    node(at.node).notice_ports_down(node(at.node).ports_down() & ~l2::set_of(at.port));
+  }
+}
+
 void Fabric::expect_member(const AnswerWatch::Requester& requester) {
   for (const auto& each : switches_) {
     each->expect_member(requester);

@@ -48,6 +48,10 @@ class Fabric {
     runs_[run.ring] = &run;
   }
 
+  /// The two switches at the ends of a link learn that it is down, or up again.
+  void notice_link_down(std::uint16_t place);
+  void notice_link_up(std::uint16_t place);
+
   /// A rank begins to send.
   void expect_member(const AnswerWatch::Requester& requester);
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <utility>
 
 namespace weir::fabric {
@@ -86,6 +87,32 @@ void FabricSwitch::install_switch(std::vector<ring::RingSpec> rings) {
   if (world_.tracing == Tracing::on) {
     installed().trace().switch_on();
   }
+  installed().set_ports_down(ports_down_, frame::Instant{world_.now});
+}
+
+void FabricSwitch::notice_ports_down(l2::PortSet ports) {
+  ports_down_ = ports;
+  installed().set_ports_down(ports, frame::Instant{world_.now});
+  std::set<std::uint16_t> cut_off;
+  for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
+    if ((ports_of_switches(ring) & ports) != 0) {
+      cut_off.insert(ring);
+    }
+  }
+  answers_.expect_silence(std::move(cut_off));
+  expect_timer();
+}
+
+/// To the ring's switches above and below.
+l2::PortSet FabricSwitch::ports_of_switches(std::uint16_t ring) const {
+  const std::optional<std::uint16_t> up = uplink_of(ring);
+  l2::PortSet ports = up ? l2::set_of(*up) : 0;
+  for (const RingTree::Child& child : part(ring).children) {
+    if (child.node) {
+      ports |= l2::set_of(scenario_.places[scenario_.place_between(node_, *child.node)].port);
+    }
+  }
+  return ports;
 }
 
 void FabricSwitch::restart_switch() {

@@ -98,6 +98,11 @@ class FabricSwitch : public network::Star<PacketPool> {
   /// Whether strangers' hellos have taken the place of another that waited, in the present epoch.
   bool has_displaced(std::uint16_t ring) const { return displaced_[ring].has_happened; }
 
+  /// The switch learns that these of its ports have no link.
+  void notice_ports_down(l2::PortSet ports);
+
+  l2::PortSet ports_down() const { return ports_down_; }
+
   /// A host sends an acknowledgement.
   void expect_answer(const Packet& answer) { answers_.sends(answer); }
 
@@ -134,6 +139,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   void install_switch(std::vector<ring::RingSpec> rings);
   void replace_switch(std::vector<ring::RingSpec> rings);
   void operator_acted(std::uint16_t ring);
+  l2::PortSet ports_of_switches(std::uint16_t ring) const;
   void check_departure(const Packet& packet, l2::PortSet ports) const;
   void check_unaltered(const Packet& packet) const;
   void check_result(const Packet& packet, l2::PortSet ports) const;
@@ -162,6 +168,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   FabricNotes& notes_;
   const std::uint16_t node_; // its number
   SlowHelpers helpers_;
+  l2::PortSet ports_down_ = 0;
   std::uint64_t in_switch_ = 0; // frames
   std::uint64_t accepted_ = 0;
   const Packet* accepting_ = nullptr;

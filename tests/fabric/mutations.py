@@ -84,6 +84,16 @@ def kept_alive_above(syndrome: str) -> str:
             f"wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == {syndrome}))) {{")
 
 
+# Two rules of trees, and one change that breaks each.
+PARENT_SESSION_TAKEN = Edit(
+    INCARNATIONS, "  admit_parent(total, parent, now);\n  return hellos;",
+    "  rings_[parent.ring]->session = rings_[parent.ring]->parent_session;\n  admit_parent(total, parent, now);\n  return hellos;")
+PARENT_SESSION_CHANGES = [
+    Edit("lib/datapath/conn/incarnations.hpp", "  std::uint32_t session_from(const ring::RingChild& sender) const {",
+         "  void take_session(const Opening& total) { rings_[total.sender.ring]->parent_session = total.ina.session.get(); }\n"
+         "  std::uint32_t session_from(const ring::RingChild& sender) const {"),
+    Edit(CLASSIFY, "    return refused(total.sender, DropReason::wrong_session);", "    incarnations_.take_session(total);")]
+
 MUTATIONS = [
     Mutation("bitmap", "a repeat counts as another rank's contribution", [
         Edit(SLOTS, "if (has(contribution.slot, contribution.child)) {", "if (false) {")]),
@@ -516,11 +526,12 @@ MUTATIONS = [
     Mutation("tree-climb-oldest", "the oldest set climbs in place of the newest", [
         Edit("lib/datapath/conn/waiting_hellos.cpp", "heard > newest_heard", "heard < newest_heard")],
         switches="trees"),
-    Mutation("tree-session", "a switch with a parent takes the parent's session for its own", [
-        Edit(INCARNATIONS, "  admit_parent(total, parent, now);\n  return hellos;",
-             "  rings_[parent.ring]->session = rings_[parent.ring]->parent_session;\n  admit_parent(total, parent, now);\n  return hellos;")],
+    Mutation("tree-session", "a switch with a parent takes the parent's session for its own", [PARENT_SESSION_TAKEN],
         "a restarted switch has no session, and the caches above hold what left before; tree_test holds the rule by itself",
         switches="trees"),
+    Mutation("tree-session-changes", "the parent's session changes with a later result of the hello", PARENT_SESSION_CHANGES,
+             switches="trees"),
+    Mutation("tree-sessions", "both", [PARENT_SESSION_TAKEN, *PARENT_SESSION_CHANGES], switches="trees"),
     Mutation("tree-total-order", "a total leaves as soon as it comes", [
         Edit(EMIT, "  while (ring.is_total_due_known()) {\n",
              "  if (now.ns != 0) {\n    const auto& record = *verdict.record;\n"
@@ -536,6 +547,9 @@ MUTATIONS = [
     Mutation("tree-ask-rnr", "a switch is asked as a rank is", [
         Edit(RECOVER, "  if (is_rank ? ask_rank(sender, now) : ask_switch(sender, now)) {",
              "  if (is_rank || now.ns != 0 ? ask_rank(sender, now) : ask_switch(sender, now)) {")],
+        switches="trees"),
+    Mutation("tree-silence", "the switch speaks to a ring's ranks while a link of its tree is down", [
+        Edit(RECOVER, "  return (current_->rings()[ring].ports_of_switches() & ports_down_) != 0;", "  return ring == UINT16_MAX;")],
         switches="trees"),
     Mutation("tree-keep-alive-up", "a rank is kept alive while a sum that went up is not acknowledged", [
         Edit(TIMERS, "  } else if (const auto awaited = awaited_by(sender)) {",

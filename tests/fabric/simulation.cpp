@@ -229,8 +229,10 @@ void Simulation::begin_fault(const Fault& fault) {
   coverage_.hit(fault.kind);
   world_.tell("fault: {} ({})", name_of(fault.kind), fault.place);
   switch (fault.kind) {
-  case FaultKind::link_down:
   case FaultKind::uplink_down:
+    fabric_.notice_link_down(fault.place);
+    [[fallthrough]];
+  case FaultKind::link_down:
     fabric_.inward(fault.place).set_down();
     fabric_.outward(fault.place).set_down();
     break;
@@ -318,8 +320,10 @@ void Simulation::reset_ring(const Fault& fault) {
 
 void Simulation::end_fault(const Fault& fault) {
   switch (fault.kind) {
-  case FaultKind::link_down:
   case FaultKind::uplink_down:
+    fabric_.notice_link_up(fault.place);
+    [[fallthrough]];
+  case FaultKind::link_down:
     fabric_.inward(fault.place).set_up();
     fabric_.outward(fault.place).set_up();
     break;
