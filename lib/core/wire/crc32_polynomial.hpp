@@ -24,7 +24,7 @@ constexpr std::uint32_t multiply_bitwise(std::uint32_t a, std::uint32_t b) {
 }
 
 /// x^n.
-constexpr std::uint32_t power_of_x(unsigned n) {
+consteval std::uint32_t power_of_x(unsigned n) {
   std::uint32_t power = kOne;
   std::uint32_t square = kX;
   for (; n != 0; n >>= 1) {

@@ -28,7 +28,7 @@ constexpr int kLowHalves = 0x00;
 constexpr int kHighHalves = 0x11;
 
 /// x^n as a factor, shifted left by one: a product of reflected numbers is one bit short.
-constexpr long long factor(unsigned n) {
+consteval long long factor(unsigned n) {
   return static_cast<long long>(power_of_x(n)) << 1;
 }
 
@@ -40,7 +40,7 @@ struct LaneFactors {
   long long high;
 };
 
-constexpr LaneFactors by(unsigned bits) {
+consteval LaneFactors by(unsigned bits) {
   return {factor(bits + 32), factor(bits - 32)};
 }
 
