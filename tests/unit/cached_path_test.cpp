@@ -31,6 +31,8 @@ constexpr std::size_t kScriptMessageBytes = kScriptPackets * 256 - kInaHeaderByt
 
 using Incoming = SwitchFixture::Incoming;
 
+constexpr std::size_t kUsualNumbers = 1024;
+
 /// Everything that two switches must agree on after the same frames.
 struct State {
   std::vector<std::uint64_t> numbers;
@@ -67,6 +69,7 @@ void add(std::vector<std::uint64_t>& numbers, const RingSnapshot& ring) {
 
 State state_of(SwitchFixture& fixture) {
   State state;
+  state.numbers.reserve(kUsualNumbers);
   add(state.numbers, fixture.accounting().frames);
   const Worker& worker = fixture.inside().worker();
   state.numbers.insert(state.numbers.end(), {worker.state_of(0).news_at_ns, worker.next_timer()});
@@ -145,6 +148,15 @@ class Twins {
     return fixture.inside().worker().cached_path().taken();
   }
 
+  static std::string first_difference(const std::vector<std::uint64_t>& fast,
+                                      const std::vector<std::uint64_t>& traced) {
+    const auto [one, other] = std::ranges::mismatch(fast, traced);
+    const bool has_ended = one == fast.end() || other == traced.end();
+    return "number " + std::to_string(one - fast.begin()) +
+           (has_ended ? ", which one of them lacks,"
+                      : ", " + std::to_string(*one) + " for " + std::to_string(*other) + ",");
+  }
+
   void compare(const std::vector<Sent>& sent, const std::vector<Sent>& expected) {
     ASSERT_EQ(sent.size(), expected.size());
     for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -154,9 +166,8 @@ class Twins {
     }
     const State fast = state_of(fast_);
     const State traced = state_of(traced_);
-    ASSERT_EQ(fast.numbers.size(), traced.numbers.size());
-    for (std::size_t i = 0; i < fast.numbers.size(); ++i) {
-      ASSERT_EQ(fast.numbers[i], traced.numbers[i]) << "number " << i << " of the state";
+    if (fast.numbers != traced.numbers) {
+      FAIL() << first_difference(fast.numbers, traced.numbers) << " of the state differs";
     }
     ASSERT_TRUE(std::ranges::equal(fast.silences, traced.silences, is_longer_by_little));
   }

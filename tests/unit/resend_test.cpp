@@ -10,7 +10,9 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <string>
+#include <tuple>
 
 namespace weir::stage::resend_test {
 namespace {
@@ -58,8 +60,14 @@ struct Window {
 
   std::uint32_t first(std::uint16_t rank) const { return job.first_psn_of(rank); }
 
-  Built answer_from(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn) const {
-    return build(job.answer_to(rank, syndrome, psn & 0xffffff));
+  /// Built once, however often it is sent.
+  const Built& answer_from(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn) {
+    const std::tuple key{rank, syndrome, psn & 0xffffff};
+    const auto built = answers.find(key);
+    return built != answers.end()
+               ? built->second
+               : answers.emplace(key, build(job.answer_to(rank, syndrome, psn & 0xffffff)))
+                     .first->second;
   }
 
   std::vector<Sent> answer(std::uint16_t rank, std::uint8_t syndrome, std::uint32_t psn) {
@@ -72,6 +80,7 @@ struct Window {
   RingJob job;
   SwitchFixture& fixture;
   Exchange made;
+  std::map<std::tuple<std::uint16_t, std::uint8_t, std::uint32_t>, Built> answers;
 };
 
 /// How many of these are results to the receiver of rank 0.
@@ -84,12 +93,14 @@ std::size_t results_in(const std::vector<Sent>& sent, const RingJob& job) {
 struct OneRing {
   OneRing() {
     window.begin();
+    hello = window.job.hello(0);
     behind_gap = window.job.message(0, 2, Bytes(600, 1))[2];
   }
 
   RingJob ring{large()};
   SwitchFixture fixture{{&ring}};
   Window window{fixture, large()};
+  Built hello;
   Built behind_gap;
 };
 
@@ -390,12 +401,11 @@ std::vector<Kind> kinds() {
       {"one repeat from a on", [=](OneRing& one, unsigned) { return repeat(one, 0); }},
       {"two repeats from a on, in turn",
        [=](OneRing& one, unsigned n) { return repeat(one, 5 * (n % 2)); }},
-      {"a repeat below a",
-       [](OneRing& one, unsigned) { return one.fixture.send(one.window.job.hello(0), 0); }},
+      {"a repeat below a", [](OneRing& one, unsigned) { return one.fixture.send(one.hello, 0); }},
       {"a repeat below a, beyond patience",
        [](OneRing& one, unsigned n) {
          one.fixture.now.ns += n == 0 ? kPatience + kSecond : 0;
-         return one.fixture.send(one.window.job.hello(0), 0);
+         return one.fixture.send(one.hello, 0);
        }},
       {"a packet behind a gap",
        [](OneRing& one, unsigned) { return one.fixture.send(one.behind_gap, 0); }},
