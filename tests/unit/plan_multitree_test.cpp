@@ -105,15 +105,17 @@ TEST(MultiTree, GrowsThePapersTreesOnA2x2Mesh) {
 /// Every edge's way shares no link with other trees in its step, and leads from parent to child.
 void expect_no_contention(const Topology& topology, const Forest& forest,
                           const std::vector<std::uint32_t>& units) {
-  std::map<std::pair<Step, LinkId>, std::uint32_t> used;
+  const std::size_t links = topology.links().size();
+  std::vector<std::uint32_t> used((forest.step_count + 1) * links); // by step and link
   for (const Tree& tree : forest.trees) {
     for (const TreeEdge& edge : tree.edges) {
+      ASSERT_LE(edge.step, forest.step_count);
       VertexId at = edge.parent;
       for (std::uint32_t i = 0; i < edge.route.count; ++i) {
         const LinkId link = forest.routes[edge.route.begin + i];
         ASSERT_EQ(topology.link(link).from, at);
         at = topology.link(link).to;
-        ASSERT_LE((++used[std::pair(edge.step, link)]), units[link]);
+        ASSERT_LE(++used[edge.step * links + link], units[link]);
       }
       ASSERT_EQ(at, edge.child);
     }

@@ -17,6 +17,8 @@ FreeLinks::FreeLinks(const Topology& topology, std::span<const VertexId> partici
   }
   give_places();
   sort_exits();
+  may_be_spent_ = std::ranges::any_of(participants,
+                                      [&](VertexId node) { return exits_[node].onwards.empty(); });
   all_ = Bits(at_place_.size());
   for (std::size_t place = 0; place < at_place_.size(); ++place) {
     all_.set(place);

@@ -44,6 +44,9 @@ class FreeLinks {
   /// passes messages on.
   bool is_spent(VertexId parent, const Bits& has) const;
 
+  /// Whether is_spent() is ever true of a participant. In a network of switches it is of none.
+  bool may_be_spent() const { return may_be_spent_; }
+
   /// The only switch of `parent`. If `parent` finds no child, no other participant there will in
   /// this step. kNone: it has several links.
   VertexId gate_of(VertexId parent) const { return gate_[parent]; }
@@ -74,6 +77,7 @@ class FreeLinks {
   std::vector<Exits> exits_;            // by vertex
   std::vector<bool> serves_;            // by vertex: a participant has a link to it
   std::vector<std::uint32_t> capacity_; // by link
+  bool may_be_spent_ = false;
 
   // State of this step.
   std::vector<std::uint32_t> free_;     // by link

@@ -63,7 +63,7 @@ class Grower {
   void begin_step() {
     links_.restore();
     for (Seedling& seedling : seedlings_) {
-      if (seedling.missing > 0) {
+      if (seedling.missing > 0 && links_.may_be_spent()) {
         std::erase_if(seedling.parents,
                       [&](VertexId parent) { return links_.is_spent(parent, seedling.has); });
       }
