@@ -166,6 +166,7 @@ void AnswerWatch::made(const Packet& packet, Time now, const conn::Incarnations&
   check_silence(record);
   check_patience(record, now);
   check_ask(record, *answer, now);
+  note_late_rank(record.requester, *answer, incarnations);
   check_keep_alive(record, incarnations);
 }
 
@@ -269,6 +270,15 @@ void AnswerWatch::check_ask(Record& record, const Answer& answer, Time now) {
     }
     record.rnr_nak = answer.psn;
     record.rnr_nak_at = now;
+  }
+}
+
+void AnswerWatch::note_late_rank(const Requester& requester, const Answer& answer,
+                                 const conn::Incarnations& incarnations) {
+  const bool is_asked = requester.is_rank && answer.syndrome == kSequenceError;
+  if (is_asked && incarnations.has(requester.ring) &&
+      !incarnations.flow_of({requester.ring, requester.sender}).lacks_packets()) {
+    asked_late_.insert(requester.ring);
   }
 }
 

@@ -76,6 +76,9 @@ class AnswerWatch {
   /// while its own was lost. Its timer, which would repeat it, then waits (docs/protocol.md §10).
   bool was_misled(std::uint16_t ring) const;
 
+  /// Whether the switch has asked a rank of the ring that was late, not one that lost a packet.
+  bool has_asked_late_rank(std::uint16_t ring) const { return asked_late_.contains(ring); }
+
   /// Whether another ring's hello claims the rank's queue pair.
   bool is_lied_about(std::uint16_t ring, std::uint16_t rank) const;
 
@@ -117,6 +120,8 @@ class AnswerWatch {
   static bool is_current(const Record& record, const conn::Incarnations& incarnations);
   static bool waits(const Record& record, const conn::Incarnations& incarnations);
   static void check_truth(const Record& record, const Answer& answer);
+  void note_late_rank(const Requester& requester, const Answer& answer,
+                      const conn::Incarnations& incarnations);
   void check_silence(const Record& record) const;
   void check_patience(const Record& record, Time now) const;
   static void check_ask(Record& record, const Answer& answer, Time now);
@@ -126,6 +131,7 @@ class AnswerWatch {
   std::map<Place, std::uint64_t> kept_alive_; // as the switch has counted it
   std::map<std::uint16_t, Time> news_at_;     // by ring
   std::set<std::uint16_t> silent_;            // rings
+  std::set<std::uint16_t> asked_late_;        // likewise
 };
 
 } // namespace weir::fabric

@@ -177,7 +177,9 @@ bool Fabric::may_make_ranks_repeat(std::uint16_t ring) const {
     const auto lost = static_cast<std::size_t>(std::popcount(entry.second));
     return of_ring == ring && lost == scenario_.rings[ring].tree.parts[parent].children.size();
   };
-  return notes_.lost_hellos.contains(ring) || std::ranges::any_of(notes_.lost_sums, is_of_all);
+  const auto has_asked = [ring](const auto& each) { return each->has_asked_late_rank(ring); };
+  return notes_.lost_hellos.contains(ring) || std::ranges::any_of(notes_.lost_sums, is_of_all) ||
+         std::ranges::any_of(switches_, has_asked);
 }
 
 std::string Fabric::waiting_of(std::uint16_t ring) const {

@@ -75,7 +75,8 @@ class Fabric {
 
   /// Whether links between switches have lost what makes a rank repeat: all that the children of a
   /// switch had sent it of some packet, so that it could not know of it; or a hello's result,
-  /// for the rank whose hello it was goes on when it is acknowledged, and is late until then.
+  /// for the rank whose hello it was goes on when it is acknowledged, and is late until then. Or
+  /// the mending took so long that a rank which waited for it was asked.
   bool may_make_ranks_repeat(std::uint16_t ring) const;
 
   std::uint64_t hash() const { return notes_.hash; }

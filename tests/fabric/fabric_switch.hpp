@@ -90,6 +90,9 @@ class FabricSwitch : public network::Star<PacketPool> {
   /// AnswerWatch::was_misled.
   bool was_misled(std::uint16_t ring) const { return answers_.was_misled(ring); }
 
+  /// AnswerWatch::has_asked_late_rank.
+  bool has_asked_late_rank(std::uint16_t ring) const { return answers_.has_asked_late_rank(ring); }
+
   /// AnswerWatch::is_lied_about.
   bool is_lied_about(std::uint16_t ring, std::uint16_t rank) const {
     return answers_.is_lied_about(ring, rank);
