@@ -10,11 +10,11 @@
 namespace weir::events {
 namespace {
 
-constexpr std::size_t kMostNamed = 8; // rings in a line
+constexpr std::size_t kMostRingsNamed = 8; // rings in a line
 
 /// "ring 3", "rings 3, 5 and 12 more".
 std::string phrase_for(const std::vector<std::uint32_t>& rings) {
-  const std::size_t named = std::min(rings.size(), kMostNamed);
+  const std::size_t named = std::min(rings.size(), kMostRingsNamed);
   const std::string more =
       named < rings.size() ? fmt::format(" and {} more", rings.size() - named) : "";
   return fmt::format(
