@@ -375,14 +375,14 @@ MUTATIONS = [
     Mutation("mend-absorb", "a receiver's NAK ends in the switch and nothing else happens", [
         Edit(RECOVER, "    mend(sender, now);\n", "")], FASTER),
     Mutation("mend-ack", "no ACK(q-1) goes on in the NAK's place", [
-        Edit(RECOVER, "  if (wanted != acknowledged && is_heard && (is_new || !is_from_above)) {\n    say(sender, kAck, now);\n  }\n", "")], FASTER),
+        Edit(RECOVER, "  if (wanted != acknowledged && is_heard && (is_new || (is_old && !is_from_above))) {\n    say(sender, kAck, now);\n  }\n", "")], FASTER),
     Mutation("mend-old", "a NAK below a passes", [
         Edit(RECOVER, "(is_new || is_old) && flow.is_past(wanted);", "is_new && flow.is_past(wanted);")]),
     Mutation("mend-above", "a NAK for what has not left is absorbed", [
         Edit(RECOVER, "(is_new || is_old) && flow.is_past(wanted);", "is_new || is_old;")],
         "a receiver asks for s only when something above s has reached it, and R1 lets nothing above s leave"),
     Mutation("mend-no-buffer", "a NAK after the receiver's own RNR NAK is mended", [
-        Edit(RECOVER, "  if (flow.is_held(now.ns)) {\n    return;\n  }\n  const ring::Ring& ring", "  const ring::Ring& ring")],
+        Edit(RECOVER, "  if (!incarnations_.flow_of(sender).is_held(now.ns)) {\n    answer", "  if (now.ns != 0) {\n    answer")],
         "members here always have a buffer; against soft-RoCE it loops (docs/transports.md), which costs packets only"),
     Mutation("resend-past-s", "slots whose result has not left are sent again", [
         Edit(RECOVER, "      if (!flow.is_past(psn)) {\n        return false;", "      if (!wire::psn_before(psn, flow.next_in)) {\n        return false;"),
@@ -402,7 +402,7 @@ MUTATIONS = [
              "is_last ? ResultTemplate::AckRequest::no : ResultTemplate::AckRequest::no")], FASTER),
 
     Mutation("answers-at-once", "who wants results again gets them each time at once", [
-        Edit(RECOVER, "  if (now.ns < flow.may_answer_at()) {\n", "  if (false) {\n")],
+        Edit(RECOVER, "  if (now.ns < at) {\n", "  if (false) {\n")],
         "it costs packets, which somebody else's ring may lack; resend_test holds the rule by itself"),
     Mutation("resend-all", "what leaves again leaves in one go", [
         Edit(RECOVER, "    allowed_ = kResendsPerLook;\n", "    allowed_ = 1u << 24;\n"),

@@ -20,6 +20,7 @@ MOST_DOUBLINGS = 16
 TRIES = 7  # of a requester
 SHARE_OF_PROGRESS = 8
 LONGEST_ANSWER_PAUSE_NS = 15_000_000
+SWITCH_PAUSE_NS = 30_000
 RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN = 256, 8
 RESEND_PAUSE_NS = 1_000
 UNTOLD_CLIMB_NS = 100_000_000  # between climbs, where no ACK timeout was told
@@ -291,6 +292,13 @@ class Flow:
         if self.no_buffer:
             return 0
         return self.progress_ns + self.answer_pause()
+
+    def may_answer_switch_at(self) -> int:
+        """The same for a switch: it asks at times of its own, which are further and further apart."""
+        if self.answers == 0 or self.no_buffer:
+            return 0
+        longer = SWITCH_PAUSE_NS << min(self.answers - 1, MOST_DOUBLINGS)
+        return self.progress_ns + min([longer, LONGEST_ANSWER_PAUSE_NS, *self.told_timeout()])
 
     def answer_pause(self) -> int:
         return min([self.round_trip.timer(), *(told // 2 for told in self.told_timeout())])

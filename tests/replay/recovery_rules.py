@@ -102,16 +102,15 @@ class Rules:
         flow = self.flow(line.number)
         if self.is_under_way(flow):
             return
-        if self.now < flow.may_answer_at():
+        if self.now < self.may_answer_at(line):
             flow.answer_due = True
             return
         flow.answered()
         self.resend(line)
 
-    def obey(self, line: Line) -> None:
-        """A switch that asks paces itself."""
-        if not self.is_under_way(self.flow(line.number)):
-            self.resend(line)
+    def may_answer_at(self, line: Line) -> int:
+        flow = self.flow(line.number)
+        return flow.may_answer_switch_at() if self.switch.tree.is_switch(line.receiver) else flow.may_answer_at()
 
     @staticmethod
     def is_under_way(flow: Flow) -> bool:
@@ -236,15 +235,13 @@ class Rules:
         is_old, is_cached = follows(before, nak.psn), follows(flow.s, nak.psn)
         goes_up = line.kind is Kind.OUTGOING
         is_heard = self.may_speak(line.number)
-        if not goes_up and not (is_heard and is_cached and (is_new or is_old)):
+        is_mendable = is_cached and (is_new or is_old)
+        if not (is_heard or goes_up if is_mendable else goes_up or self.switch.tree.is_switch(line.sender)):
             return False
         if nak.psn != before and is_heard and (is_new or is_old and not goes_up):
             self.say_ack(line)
         if is_cached and (is_new or is_old and goes_up) and self.now >= flow.held_until_ns:
-            if self.switch.tree.is_switch(line.receiver):
-                self.obey(line)
-            else:
-                self.answer(line)
+            self.answer(line)
         return True
 
     # -- timers: R5 and §10
@@ -353,7 +350,7 @@ class Rules:
         if live is None or not live.the_flow.qp or not live.the_flow.answer_due or not live.the_flow.outstanding:
             return None
         flow = live.the_flow
-        return Due(max(flow.may_answer_at(), flow.held_until_ns), lambda: self.answer(line))
+        return Due(max(self.may_answer_at(line), flow.held_until_ns), lambda: self.answer(line))
 
     def outstanding_due(self, line: Line) -> Due | None:
         """Not of partial sums: only the parent knows what is late."""

@@ -181,6 +181,23 @@ TEST(Flow, NoPauseIsLongerThanTheAckTimeoutAsTold) {
   EXPECT_EQ(flow.may_answer_at(), 500 + kLongestAnswerPause) << "it was not told";
 }
 
+/// docs/protocol.md §11.6: a switch asks at once, then T apart, which is 60 us at least, and longer
+/// each time.
+TEST(Flow, ASwitchThatAsksAsItShouldWaitsForNoPause) {
+  Flow flow = begun();
+  flow.left(kHello, 500);
+  EXPECT_EQ(flow.may_answer_switch_at(), 0U);
+  for (std::uint64_t gap = kTimerFloor; gap <= 8 * kTimerFloor; gap *= 2) {
+    flow.answer();
+    EXPECT_EQ(flow.may_answer_switch_at(), 500 + gap / 2);
+  }
+  for (int answer = 0; answer < 50; ++answer) {
+    flow.answer();
+  }
+  flow.ack_timeout = 14;
+  EXPECT_EQ(flow.may_answer_switch_at(), 500 + kLongestAnswerPause);
+}
+
 TEST(Schedule, NamesTheRingsWhoseTimeHasCome) {
   stage::Schedule schedule(3);
   EXPECT_EQ(schedule.next(), stage::Schedule::kNever);

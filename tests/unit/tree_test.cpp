@@ -389,6 +389,51 @@ TEST_F(Tree, AsksTheSwitchAboveAgainWhereNothingMoreComes) {
   EXPECT_EQ(asked[2] - asked[1], 2 * (asked[1] - asked[0]));
 }
 
+// ---- What one packet makes other switches send. ----
+
+/// Rack B has sent sums that nobody can total, since rank 0 stays away.
+class TreeWaits : public Tree {
+ protected:
+  TreeWaits() {
+    let_hosts_answer();
+    begin();
+    tree.answer = [](std::uint16_t, const Bytes&) { return Bytes(); };
+    for (std::uint16_t rank = 1; rank < 5; ++rank) {
+      for (const test::Built& packet : message(rank, 1, words(rank, 200))) {
+        tree.from_host(rank, packet.bytes);
+      }
+    }
+    tree.loses = [this](const OnLink& frame) {
+      sums_of_b_ += frame.from == kB && frame.port == kUp && frame.bytes[kBth] < 0x10 ? 1 : 0;
+      return false;
+    };
+  }
+
+  /// Of rank 0, which is rank 4's receiver, for what rank 4's switch alone has.
+  Bytes nak() { return test::build(job.answer_to(4, 0x60, job.first_psn_of(4) + 1)).bytes; }
+
+  std::size_t sums_of_b_ = 0; // packets since rank 4's
+};
+
+TEST_F(TreeWaits, ARanksNakMakesNoOtherRackSend) {
+  for (int asked = 0; asked < 100; ++asked) {
+    tree.from_host(0, nak());
+    tree.wait(10'000);
+  }
+  EXPECT_EQ(sums_of_b_, 0u);
+}
+
+/// docs/protocol.md §11.6: the pauses double from 30 us to 15 ms, so in 100 ms there are some 14.
+TEST_F(TreeWaits, ASwitchThatAsksWithoutEndIsAnsweredMoreAndMoreRarely) {
+  const std::size_t packets = message(0, 1, words(0, 200)).size();
+  for (int asked = 0; asked < 10'000; ++asked) {
+    tree.into(kB, kUp, nak());
+    tree.wait(10'000);
+  }
+  EXPECT_GE(sums_of_b_, 10 * packets);
+  EXPECT_LE(sums_of_b_, 16 * packets);
+}
+
 // ---- What is dropped by name, and changes nothing. ----
 
 class TreeDrops : public Tree {

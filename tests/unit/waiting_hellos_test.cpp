@@ -114,6 +114,30 @@ TEST(WaitingHellos, AChildsNewestIsTheOneThatCameLast) {
   EXPECT_EQ(waiting.hellos.newest_of(0).frame, &waiting.frames[3]);
 }
 
+/// A change of any hello may make another set the newest.
+TEST(WaitingHellos, TheNewestCompleteSetIsTheOneThatWasHeardLast) {
+  Waiting waiting;
+  const Incarnation first{1, 0xa};
+  const Incarnation second{1, 0xb};
+  for (const std::uint16_t rank : {0, 1, 2}) {
+    EXPECT_EQ(waiting.hellos.newest_complete(), nullptr);
+    EXPECT_FALSE(waiting.hellos.is_older_set(first));
+    waiting.put(rank, first);
+  }
+  EXPECT_EQ(waiting.hellos.newest_complete()->incarnation, first);
+  waiting.put(0, second);
+  waiting.put(1, second);
+  EXPECT_FALSE(waiting.hellos.is_older_set(second)) << "no set yet";
+  waiting.put(2, second);
+  EXPECT_EQ(waiting.hellos.newest_complete()->incarnation, second);
+  EXPECT_TRUE(waiting.hellos.is_older_set(first));
+  waiting.hellos.hear(*waiting.hellos.find(1, first));
+  EXPECT_EQ(waiting.hellos.newest_complete()->incarnation, first);
+  EXPECT_TRUE(waiting.hellos.is_older_set(second));
+  waiting.hellos.take(*waiting.hellos.find(0, second));
+  EXPECT_FALSE(waiting.hellos.is_older_set(second));
+}
+
 TEST(WaitingHellos, AreCompleteWhenEveryRankHasOneOfTheSameIncarnation) {
   Waiting waiting;
   waiting.put(0, {1, 7});

@@ -212,12 +212,8 @@ Verdict Incarnations::greet_from_above(const Opening& total, std::uint64_t now) 
 
 bool Incarnations::is_awaited(const ring::RingChild& sender, const WaitingHello& hello) {
   const ring::Ring& ring = current_->rings()[sender.ring];
-  WaitingHellos& hellos = rings_[sender.ring]->hellos;
-  const bool may_climb = !ring.is_root() && hellos.is_complete(hello.incarnation);
-  if (!ring.is_rank(sender.child) || !may_climb) {
-    return ring.is_rank(sender.child);
-  }
-  return hellos.newest_complete()->incarnation == hello.incarnation;
+  return ring.is_rank(sender.child) &&
+         (ring.is_root() || !rings_[sender.ring]->hellos.is_older_set(hello.incarnation));
 }
 
 wire::SumStamp Incarnations::stamp_for(const ring::RingChild& sender) const {

@@ -48,6 +48,7 @@ void WaitingHellos::put(WaitingHello& place, const WaitingHello& hello) {
   place = hello;
   place.order = place.heard = arrivals_++;
   ++size_;
+  sets_.reset();
 }
 
 WaitingHello& WaitingHellos::newest_of(std::uint16_t child) {
@@ -81,19 +82,37 @@ std::uint64_t WaitingHellos::last_heard_of(const Incarnation& incarnation) const
 }
 
 const WaitingHello* WaitingHellos::newest_complete() const {
-  const WaitingHello* newest = nullptr;
+  return complete_sets().newest;
+}
+
+bool WaitingHellos::is_older_set(const Incarnation& incarnation) const {
+  return std::ranges::find(complete_sets().older, incarnation) != complete_sets().older.end();
+}
+
+const WaitingHellos::CompleteSets& WaitingHellos::complete_sets() const {
+  if (sets_) {
+    return *sets_;
+  }
+  CompleteSets& sets = sets_.emplace();
   std::uint64_t newest_heard = 0;
+  std::size_t count = 0;
   for (const WaitingHello& hello : places_.back()) {
     if (hello.frame == nullptr || !is_complete(hello.incarnation)) {
       continue;
     }
     const std::uint64_t heard = last_heard_of(hello.incarnation);
-    if (newest == nullptr || heard > newest_heard) {
-      newest = &hello;
+    const bool is_newest = sets.newest == nullptr || heard > newest_heard;
+    if (is_newest && sets.newest != nullptr) {
+      sets.older[count++] = sets.newest->incarnation;
+    }
+    if (is_newest) {
+      sets.newest = &hello;
       newest_heard = heard;
+    } else {
+      sets.older[count++] = hello.incarnation;
     }
   }
-  return newest;
+  return sets;
 }
 
 std::uint32_t WaitingHellos::waiting_of(std::uint16_t child) const {
@@ -104,6 +123,7 @@ std::uint32_t WaitingHellos::waiting_of(std::uint16_t child) const {
 WaitingHello WaitingHellos::take(WaitingHello& place) {
   assert(place.frame != nullptr && size_ != 0);
   --size_;
+  sets_.reset();
   return std::exchange(place, {});
 }
 

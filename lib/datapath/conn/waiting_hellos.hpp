@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,7 +57,10 @@ class WaitingHellos {
   WaitingHello& newest_of(std::uint16_t child);
 
   /// The hello has come again.
-  void hear(WaitingHello& hello) { hello.heard = arrivals_++; }
+  void hear(WaitingHello& hello) {
+    hello.heard = arrivals_++;
+    sets_.reset();
+  }
 
   /// True when every child has a hello of this incarnation.
   bool is_complete(const Incarnation& incarnation) const;
@@ -72,6 +76,9 @@ class WaitingHellos {
     return const_cast<WaitingHello*>(std::as_const(*this).newest_complete());
   }
 
+  /// Whether every child has a hello of this incarnation, and it is not the newest such set.
+  bool is_older_set(const Incarnation& incarnation) const;
+
   std::span<WaitingHello> of(std::uint16_t child) { return places_[child]; }
 
   std::span<const WaitingHello> of(std::uint16_t child) const { return places_[child]; }
@@ -84,9 +91,17 @@ class WaitingHellos {
   WaitingHello take(WaitingHello& place);
 
  private:
+  /// What newest_complete() and is_older_set() tell. The timers ask for each hello of each child.
+  struct CompleteSets {
+    const WaitingHello* newest = nullptr;
+    std::array<Incarnation, kPerChild> older{}; // of none: without a nonce
+  };
+
+  const CompleteSets& complete_sets() const;
   std::uint64_t last_heard_of(const Incarnation& incarnation) const;
 
   std::vector<std::array<WaitingHello, kPerChild>> places_;
+  mutable std::optional<CompleteSets> sets_; // unless a hello came, came again or went since
   std::uint64_t arrivals_ = 0;
   std::uint32_t size_ = 0;
 };

@@ -76,6 +76,15 @@ std::uint64_t Flow::may_answer_at() const {
   return progress_at + answer_pause();
 }
 
+std::uint64_t Flow::may_answer_switch_at() const {
+  if (answers == 0 || had_no_buffer) {
+    return 0;
+  }
+  const unsigned doublings_of_pause = std::min<unsigned>(answers - 1u, kMostDoublings);
+  return progress_at +
+         std::min({kSwitchPause << doublings_of_pause, kLongestAnswerPause, told_ack_timeout()});
+}
+
 std::uint64_t Flow::answer_pause() const {
   return std::min(round_trip_timer(), told_ack_timeout() / 2);
 }

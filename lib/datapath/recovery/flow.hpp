@@ -18,6 +18,8 @@ inline constexpr std::uint64_t kRnrWait = 15'000'000;       // after an RNR NAK 
 inline constexpr std::uint64_t kLongestPause = 100'000'000; // between two of them
 inline constexpr std::uint32_t kMostResends = 5;            // without progress; then r must act
 inline constexpr std::uint32_t kMostDoublings = 16;         // 60 us become 4 s
+// The first pause between two answers to a switch, which asks T apart, or 60 us at least.
+inline constexpr std::uint64_t kSwitchPause = kTimerFloor / 2;
 inline constexpr std::uint64_t kLongestAnswerPause = 15'000'000; // below an ACK timeout
 inline constexpr std::uint64_t kAckTimeoutUnit = 4096;           // IBTA §9.9
 /// A requester tries so often (IBTA §9.7.5: three bits), or without end.
@@ -202,6 +204,10 @@ struct Flow {
   /// where the sender has waited for a buffer. Then each pause is twice as long as the one before,
   /// and none is longer than the sender's ACK timeout: each of its tries is to bring them.
   std::uint64_t may_answer_at() const;
+
+  /// The same for a switch. It asks at times of its own, each of which counts, and waits longer
+  /// each time; so one that asks as it should waits for no pause.
+  std::uint64_t may_answer_switch_at() const;
 
   /// The least time between two answers: a round trip, or half the sender's ACK timeout if that is
   /// less.

@@ -192,14 +192,22 @@ void Recover::acknowledge_again(const RingChild& sender, frame::Instant now) {
   flow.pass = is_done ? Flow::Pass::acknowledged : Flow::Pass::nothing;
 }
 
+std::uint64_t Recover::may_answer_at(const RingChild& sender) const {
+  const Flow& flow = incarnations_.flow_of(sender);
+  const ring::Ring& ring = ring_of(sender);
+  return ring.is_rank(ring.receiver_of(sender.child)) ? flow.may_answer_at()
+                                                      : flow.may_answer_switch_at();
+}
+
 void Recover::answer(const RingChild& sender, frame::Instant now) {
   Flow& flow = incarnations_.flow_of(sender);
   if (flow.is_answered_soon()) {
     return;
   }
-  if (now.ns < flow.may_answer_at()) {
+  const std::uint64_t at = may_answer_at(sender);
+  if (now.ns < at) {
     flow.is_answer_due = true;
-    return schedule_.expect(sender.ring, flow.may_answer_at());
+    return schedule_.expect(sender.ring, at);
   }
   flow.answer();
   resend(sender, now);
@@ -547,8 +555,9 @@ void Recover::see_rnr_nak(frame::Frame& frame, const RingChild& sender, const wi
 }
 
 /// A receiver lacks what is in the cache, unless it lacks what has not left (R3). Then its sender
-/// must hear of it. But what the switch above asks never reaches the rank, whose tries would end:
-/// it asks again and again, for what is late too, and is answered where the packet was lost.
+/// must hear of it, if that is a rank. But what the switch above asks never reaches the rank, whose
+/// tries would end: it asks again and again, for what is late too. And a switch repeats for the
+/// switch that asks it, and for nobody behind that.
 void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::Aeth& aeth,
                       frame::Instant now) {
   if (aeth.syndrome != kNak) {
@@ -562,10 +571,12 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
   const bool is_from_above = leg_of(sender) == ring::Leg::outgoing;
   const bool is_mendable = (is_new || is_old) && flow.is_past(wanted);
   const bool is_heard = may_speak(sender, now);
-  if (!is_from_above && !(is_mendable && is_heard)) {
+  const bool is_for_rank = ring_of(sender).is_rank(sender.child) && !is_from_above;
+  const bool ends_here = is_mendable ? is_heard || is_from_above : !is_for_rank;
+  if (!ends_here) {
     return send_on(frame, sender, now);
   }
-  if (wanted != acknowledged && is_heard && (is_new || !is_from_above)) {
+  if (wanted != acknowledged && is_heard && (is_new || (is_old && !is_from_above))) {
     say(sender, kAck, now);
   }
   if (is_mendable && (is_new || is_from_above)) {
@@ -575,18 +586,9 @@ void Recover::see_nak(frame::Frame& frame, const RingChild& sender, const wire::
   drop(frame, sender.ring, DropReason::nak_mended, now);
 }
 
-/// A switch asks at times of its own, each of which counts.
 void Recover::mend(const RingChild& sender, frame::Instant now) {
-  const Flow& flow = incarnations_.flow_of(sender);
-  if (flow.is_held(now.ns)) {
-    return;
-  }
-  const ring::Ring& ring = ring_of(sender);
-  if (ring.is_rank(ring.receiver_of(sender.child))) {
-    return answer(sender, now);
-  }
-  if (!flow.is_answered_soon()) {
-    resend(sender, now);
+  if (!incarnations_.flow_of(sender).is_held(now.ns)) {
+    answer(sender, now);
   }
 }
 

@@ -69,6 +69,10 @@ class Recover {
   /// When the sender may be asked next, in ns.
   std::uint64_t may_ask_at(const ring::RingChild& sender) const;
 
+  /// When all that the receiver has not acknowledged may be sent again next because somebody wants
+  /// it, in ns.
+  std::uint64_t may_answer_at(const ring::RingChild& sender) const;
+
   /// Sends the receiver again all that it has not acknowledged, because it or its sender wants it:
   /// now, or when the last answer is a round trip old (R3).
   void answer(const ring::RingChild& sender, frame::Instant now);

@@ -176,7 +176,7 @@ std::uint64_t Timers::resend_overdue(const RingChild& sender, frame::Instant now
 std::uint64_t Timers::answer_later(const RingChild& sender, frame::Instant now) {
   const recovery::Flow& flow = incarnations_.flow_of(sender);
   const auto due = [&] {
-    return flow.is_answer_due ? std::max(flow.may_answer_at(), flow.held_until) : kNever;
+    return flow.is_answer_due ? std::max(recover_.may_answer_at(sender), flow.held_until) : kNever;
   };
   if (now.ns >= due()) {
     recover_.answer(sender, now);
