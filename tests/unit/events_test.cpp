@@ -14,11 +14,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <future>
 #include <gmock/gmock.h>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -475,6 +477,101 @@ struct Lines : LineSink {
 
   std::vector<std::string>& lines;
 };
+
+/// Hosts that have hellos refused each second, and the log that gets what is told of it.
+class HelloFlood : public testing::Test {
+ protected:
+  /// Each time another ring, and each second another number of ranks.
+  void flood_by(std::uint16_t port, std::uint64_t second) {
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      const auto ring = static_cast<std::uint32_t>(101 + (i + second) % kRings);
+      refused_.push_back(refused_hello(ring, 0, port, second));
+      refused_.back().header.world.set(static_cast<std::uint16_t>(5 + second % 50));
+    }
+  }
+
+  /// A window that is not the ring's.
+  void differ_by(std::uint16_t port, std::uint64_t second, std::uint32_t window = 77) {
+    ring::RingSpec other = ring_of_a_tree(7);
+    other.window = window;
+    refused_.push_back(refused_hello(7, ring::digest_of(other), port, second));
+  }
+
+  void look(std::uint64_t second) {
+    const LineLimit::Clock::time_point now{std::chrono::seconds(second)};
+    for (const Event& event : watch_.look(set_, refused_, kAllUp)) {
+      log_.write(event, now);
+    }
+    log_.tell_left_out(now);
+    refused_.clear();
+  }
+
+  /// A flood by port 0, and a switch at port 1 that differs from the 30th second on. Its line comes
+  /// at once, and again five minutes later.
+  void ten_minutes() {
+    for (std::uint64_t second = 1000; second < 1600; ++second) {
+      flood_by(0, second);
+      if (second >= 1030) {
+        differ_by(1, second);
+      }
+      look(second);
+      const std::size_t times = second < 1030 ? 0 : second < 1330 ? 1 : 2;
+      ASSERT_EQ(lines_with("[hello_refused ring=7 port=p1 "), times) << second;
+    }
+  }
+
+  std::size_t lines_with(const std::string& words) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        lines_, [&](const std::string& line) { return line.find(words) != line.npos; }));
+  }
+
+  static constexpr std::uint32_t kRings = 12;
+
+  /// Ring 7, and those that the flood is for. These may have rank 0 at a port.
+  static ring::RingSet rings_with(std::optional<std::uint16_t> port_of_rank) {
+    ring::RingSet set({ring_of_a_tree(7)});
+    for (std::uint32_t i = 0; i < kRings; ++i) {
+      ring::RingSpec spec = ring_of_a_tree(101 + i);
+      spec.children.front().port = port_of_rank;
+      set = set.with(std::move(spec));
+    }
+    return set;
+  }
+
+  std::vector<std::string> lines_;
+
+  ring::RingSet set_ = rings_with({});
+  HelloWatch watch_;
+  EventLog log_{std::make_unique<Lines>(lines_)};
+  std::vector<conn::RefusedHello> refused_;
+};
+
+TEST_F(HelloFlood, OfAStrangerHidesNoDifference) {
+  ten_minutes();
+  EXPECT_EQ(lines_with("[hello_stray port=p0 "), 10u) << "one a minute";
+  EXPECT_EQ(lines_.size(), 12u);
+  EXPECT_EQ(lines_[0],
+            "port p0: a hello for ring 105, from nobody of the ring, is refused: members 5 "
+            "ranks (here 4 ranks) [hello_stray port=p0 ring=105 reason=ring_differs]");
+}
+
+TEST_F(HelloFlood, OfARankHidesNoDifferenceOfASwitch) {
+  set_ = rings_with(0);
+  ten_minutes();
+  EXPECT_EQ(lines_with(" rank 0 at port p0 has it otherwise"), 10u);
+  EXPECT_EQ(lines_.size(), 12u);
+}
+
+/// The switch that differs has had its ten lines, and the last difference is not among them.
+TEST_F(HelloFlood, WhatTheLogLeftOutIsToldLater) {
+  for (std::uint64_t second = 1000; second < 1400; ++second) {
+    differ_by(1, second,
+              50 + static_cast<std::uint32_t>(std::min<std::uint64_t>(second - 1000, 20)));
+    look(second);
+    ASSERT_EQ(lines_with("window 70 (here "), second < 1320 ? 0u : 1u) << second;
+  }
+  EXPECT_EQ(lines_with("[hello_refused "), 11u);
+}
 
 TEST(EventLog, LeavesOutWhatIsTooMuchAndSaysSo) {
   std::vector<std::string> lines;

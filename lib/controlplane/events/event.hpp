@@ -21,6 +21,7 @@ enum class EventKind : std::uint8_t {
   mac_not_pinned,
   hello_missing,
   hello_refused,
+  hello_stray,
   straggler,
   straggler_came,
   ring_reclaimed,
@@ -77,6 +78,9 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
      "some ranks have said hello, and others have not for 30 s"},
     {EventKind::hello_refused, "hello_refused", Severity::warning,
      "another switch of a tree has a ring otherwise than this one; the line says in what"},
+    {EventKind::hello_stray, "hello_stray", Severity::warning,
+     "a hello of a tree's ring was refused at a port where the ring has nobody; once a minute for "
+     "the port"},
     {EventKind::straggler, "straggler", Severity::warning,
      "a ring has waited 10 s for the same packets"},
     {EventKind::straggler_came, "straggler_came", Severity::notice, "such a ring goes on"},

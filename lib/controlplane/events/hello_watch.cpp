@@ -39,6 +39,26 @@ Event refused_event(const conn::RefusedHello& hello, const conn::ToldHello& told
            {"ours", first.ours}}};
 }
 
+Event stray_event(const conn::RefusedHello& hello, const conn::ToldHello& told,
+                  const std::string& port) {
+  const std::uint32_t ring = hello.header.ring_id.get();
+  return {EventKind::hello_stray,
+          fmt::format("port {}: a hello for ring {}, from {}, is refused: {}", port, ring, told.hop,
+                      conn::text_of(told.differences)),
+          {{"port", port},
+           {"ring", fmt::format("{}", ring)},
+           {"reason", std::string(name_of(hello.reason))}}};
+}
+
+Event event_of(const conn::RefusedHello& hello, const conn::ToldHello& told,
+               const std::string& port) {
+  if (is_wrong_cable(told)) {
+    return wrong_cable_event(hello, told);
+  }
+  return told.owner == conn::PortOwner::nobody ? stray_event(hello, told, port)
+                                               : refused_event(hello, told, port);
+}
+
 } // namespace
 
 std::vector<Event> HelloWatch::look(const ring::RingSet& set,
@@ -50,16 +70,9 @@ std::vector<Event> HelloWatch::look(const ring::RingSet& set,
     if (hello.at_ns <= seen_until_ns_) {
       continue;
     }
-    Told& told = told_[{hello.header.ring_id.get(), hello.port}];
-    if (hello.at_ns - told.at_ns > kForgotten) {
-      told.text.clear();
-    }
-    told.at_ns = hello.at_ns;
     const conn::ToldHello what = conn::tell(hello, set, port_name);
-    Event event = is_wrong_cable(what) ? wrong_cable_event(hello, what)
-                                       : refused_event(hello, what, port_name(hello.port));
-    if (told.text != event.text) {
-      told.text = event.text;
+    Event event = event_of(hello, what, port_name(hello.port));
+    if (is_news(hello, what.owner, event.text)) {
       events.push_back(std::move(event));
     }
   }
@@ -70,6 +83,22 @@ std::vector<Event> HelloWatch::look(const ring::RingSet& set,
     return seen_until_ns_ - entry.second.at_ns > kForgotten;
   });
   return events;
+}
+
+/// Hosts can say what they like as often as they like.
+bool HelloWatch::is_news(const conn::RefusedHello& hello, conn::PortOwner owner,
+                         const std::string& text) {
+  const bool is_switch = owner == conn::PortOwner::other_switch;
+  Told& told = told_[{owner, is_switch ? hello.header.ring_id.get() : 0, hello.port}];
+  const std::uint64_t least = told.text == text ? kSaidAgain : is_switch ? 0 : kHostsPause;
+  const bool is_new = told.text.empty() || hello.at_ns - told.at_ns > kForgotten;
+  told.at_ns = hello.at_ns;
+  if (!is_new && hello.at_ns - told.said_ns < least) {
+    return false;
+  }
+  told.text = text;
+  told.said_ns = hello.at_ns;
+  return true;
 }
 
 } // namespace weir::events

@@ -13,6 +13,8 @@
 namespace weir::conn {
 namespace {
 
+constexpr std::string_view kNobody = "nobody of the ring";
+
 /// The child or the parent behind the port; nullopt if the ring has nobody there.
 std::optional<std::uint16_t> sender_at(const ring::Ring& ring, std::uint16_t port) {
   for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
@@ -23,10 +25,18 @@ std::optional<std::uint16_t> sender_at(const ring::Ring& ring, std::uint16_t por
   return std::nullopt;
 }
 
+PortOwner owner_at(const ring::Ring& ring, std::uint16_t port) {
+  const auto sender = sender_at(ring, port);
+  if (!sender) {
+    return PortOwner::nobody;
+  }
+  return ring.is_rank(*sender) ? PortOwner::rank : PortOwner::other_switch;
+}
+
 std::string hop_at(const ring::Ring& ring, std::uint16_t port) {
   const auto sender = sender_at(ring, port);
   if (!sender) {
-    return "nobody of the ring";
+    return std::string(kNobody);
   }
   if (ring.is_parent(*sender)) {
     return ring.parent()->name + ", the switch above";
@@ -165,16 +175,24 @@ class Comparison {
   std::vector<HelloDifference> differences_;
 };
 
+/// Hosts too may have sent one, before the ring was withdrawn.
+ToldHello told_without_ring(const RefusedHello& hello, const ring::RingSet& rings) {
+  const bool is_switch = (rings.ports_of_switches() >> hello.port & 1) != 0;
+  return {is_switch ? PortOwner::other_switch : PortOwner::nobody,
+          is_switch ? "a switch" : std::string(kNobody),
+          {{"ring", std::to_string(hello.header.ring_id.get()), "not there"}}};
+}
+
 } // namespace
 
 ToldHello tell(const RefusedHello& hello, const ring::RingSet& rings, const PortName& port_name) {
-  const std::uint32_t id = hello.header.ring_id.get();
-  const auto index = rings.ring_with_id(id);
+  const auto index = rings.ring_with_id(hello.header.ring_id.get());
   if (!index) {
-    return {"a switch", {{"ring", std::to_string(id), "not there"}}};
+    return told_without_ring(hello, rings);
   }
   const ring::Ring& ring = rings.rings()[*index];
-  return {hop_at(ring, hello.port), Comparison(hello, ring, port_name).all()};
+  return {owner_at(ring, hello.port), hop_at(ring, hello.port),
+          Comparison(hello, ring, port_name).all()};
 }
 
 std::string text_of(const std::vector<HelloDifference>& differences) {

@@ -19,8 +19,16 @@ struct HelloDifference {
   std::string ours;
 };
 
+/// Whose the port is that a hello came by.
+enum class PortOwner : std::uint8_t {
+  other_switch, // the ring's switch above or below; if the ring is not here, any ring's
+  rank,         // by the configuration
+  nobody,       // of the ring
+};
+
 /// A refused hello, told.
 struct ToldHello {
+  PortOwner owner{};
   std::string hop; // who is behind the port it came by: "rack7, the switch below", "rank 3"
   std::vector<HelloDifference> differences; // one at least
 };
