@@ -79,6 +79,31 @@ TEST_F(LoopJudgeTest, ClosesTheHigherPortOfALoop) {
   EXPECT_EQ(judge_.of(1).loops, 0u);
 }
 
+/// Else a stranger and his partner at a host's port could take a rack's uplink out.
+TEST_F(LoopJudgeTest, ClosesFirstWhatLeadsToNoSwitchOfATree) {
+  ports_.of_trees = 0b1000;
+  come_back(3, 0);
+  come_back(0, 3);
+  EXPECT_EQ(look(), Words{"closed 0 for 3"}) << "once, though both came back";
+  EXPECT_EQ(judge_.closed(), 0b0001u);
+  EXPECT_EQ(judge_.of(0).other, 3);
+  come_back(1, 2);
+  EXPECT_EQ(look(), Words{"closed 2 for 1"}) << "neither does";
+  ports_.of_trees = 0b1010;
+  come_back(1, 3);
+  EXPECT_EQ(look(), Words{"closed 3 for 1"}) << "both do";
+}
+
+/// One that is closed has cut the loop, whatever is behind it.
+TEST_F(LoopJudgeTest, KeepsAPortToASwitchClosedThatWasClosedFirst) {
+  come_back(0, 3);
+  look();
+  ports_.of_trees = 0b1000;
+  come_back(0, 3);
+  EXPECT_EQ(look(), Words{});
+  EXPECT_EQ(judge_.closed(), 0b1000u);
+}
+
 TEST_F(LoopJudgeTest, OneDirectionIsALoopToo) {
   come_back(3, 1);
   EXPECT_EQ(look(), Words{"closed 3 for 1"});

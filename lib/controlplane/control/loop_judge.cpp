@@ -10,7 +10,7 @@ std::vector<LoopFinding> LoopJudge::look(std::span<const ProbesSeen> seen, const
                                          std::uint64_t now_ns) {
   Findings findings;
   l2::for_each_port(ports.bridged, [&](std::uint16_t port) {
-    look_at_bridged(port, seen[port], now_ns, findings);
+    look_at_bridged(port, seen[port], ports.of_trees, now_ns, findings);
   });
   l2::for_each_port(ports.unbridged, [&](std::uint16_t port) {
     look_at_unbridged(port, seen[port], now_ns, findings);
@@ -19,26 +19,34 @@ std::vector<LoopFinding> LoopJudge::look(std::span<const ProbesSeen> seen, const
   return findings;
 }
 
-void LoopJudge::look_at_bridged(std::uint16_t port, const ProbesSeen& seen, std::uint64_t now_ns,
-                                Findings& findings) {
+void LoopJudge::look_at_bridged(std::uint16_t port, const ProbesSeen& seen, l2::PortSet of_trees,
+                                std::uint64_t now_ns, Findings& findings) {
   if (seen.others != 0) {
     ports_[port].switch_at_ns = now_ns;
   }
   if (seen.own != 0) {
-    close_one_of(port, seen.own_from, now_ns, findings);
+    const auto [lower, higher] = std::minmax({port, seen.own_from});
+    const std::uint16_t chosen = one_to_close(lower, higher, of_trees);
+    close(chosen, chosen == lower ? higher : lower, now_ns, findings);
   }
 }
 
 /// A loop of which a port is closed already is none: that port stays closed.
-void LoopJudge::close_one_of(std::uint16_t port, std::uint16_t from, std::uint64_t now_ns,
-                             Findings& findings) {
-  const auto [lower, higher] = std::minmax(port, from);
-  const std::uint16_t chosen = is_closed(lower) ? lower : higher;
-  PortLoops& loops = ports_[chosen].loops;
-  if (!is_closed(chosen)) {
+std::uint16_t LoopJudge::one_to_close(std::uint16_t lower, std::uint16_t higher,
+                                      l2::PortSet of_trees) const {
+  if (is_closed(lower) || is_closed(higher)) {
+    return is_closed(lower) ? lower : higher;
+  }
+  return l2::has(of_trees, higher) && !l2::has(of_trees, lower) ? lower : higher;
+}
+
+void LoopJudge::close(std::uint16_t port, std::uint16_t other, std::uint64_t now_ns,
+                      Findings& findings) {
+  PortLoops& loops = ports_[port].loops;
+  if (!is_closed(port)) {
     ++loops.loops;
-    loops.other = lower;
-    findings.push_back({.kind = LoopFinding::Kind::closed, .port = chosen, .other = lower});
+    loops.other = other;
+    findings.push_back({.kind = LoopFinding::Kind::closed, .port = port, .other = other});
   }
   loops.closed_until_ns = now_ns + kClosed;
 }

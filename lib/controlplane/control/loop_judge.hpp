@@ -18,10 +18,11 @@ struct ProbesSeen {
   std::uint64_t others_from = 0; // the number of the last one's sender
 };
 
-/// What the configuration says of the ports that are there.
+/// What is known of the ports that are there: of the configuration, and of the rings.
 struct PortsNow {
   l2::PortSet bridged = 0;   // `bridge: yes`
   l2::PortSet unbridged = 0; // `bridge: no`
+  l2::PortSet of_trees = 0;  // that lead to other switches of rings' trees
 };
 
 /// What has happened to a port.
@@ -58,7 +59,8 @@ class LoopJudge {
   /// A wrong cable is news again when it was silent for so long.
   static constexpr std::uint64_t kCableIsNews = 60'000'000'000;
 
-  /// `seen` is by port. Of two ports of a loop the higher one is closed.
+  /// `seen` is by port. Of two ports of a loop the higher one is closed, but first one that leads
+  /// to no switch of a ring's tree: behind the other is a rack.
   std::vector<LoopFinding> look(std::span<const ProbesSeen> seen, const PortsNow& ports,
                                 std::uint64_t now_ns);
 
@@ -80,12 +82,12 @@ class LoopJudge {
 
   using Findings = std::vector<LoopFinding>;
 
-  void look_at_bridged(std::uint16_t port, const ProbesSeen& seen, std::uint64_t now_ns,
-                       Findings& findings);
+  void look_at_bridged(std::uint16_t port, const ProbesSeen& seen, l2::PortSet of_trees,
+                       std::uint64_t now_ns, Findings& findings);
   void look_at_unbridged(std::uint16_t port, const ProbesSeen& seen, std::uint64_t now_ns,
                          Findings& findings);
-  void close_one_of(std::uint16_t port, std::uint16_t from, std::uint64_t now_ns,
-                    Findings& findings);
+  void close(std::uint16_t port, std::uint16_t other, std::uint64_t now_ns, Findings& findings);
+  std::uint16_t one_to_close(std::uint16_t lower, std::uint16_t higher, l2::PortSet of_trees) const;
   void reopen(l2::PortSet bridged, std::uint64_t now_ns, Findings& findings);
 
   bool is_closed(std::uint16_t port) const { return ports_[port].loops.closed_until_ns != 0; }

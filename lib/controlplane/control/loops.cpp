@@ -65,8 +65,9 @@ std::vector<LoopNews> Loops::look() {
   next_ = now + kPeriod - kWayBack; // the caller looks once a period, more or less
   const WriterLock lock(chassis_.one_writer);
   const config::Config& config = chassis_.config.read(lock);
-  return named(config.l2.loop_detection == config::YesNo::yes ? find(ports_now(config), lock)
-                                                              : end(lock),
+  PortsNow ports = ports_now(config);
+  ports.of_trees = chassis_.rings.read(lock).ports_of_switches();
+  return named(config.l2.loop_detection == config::YesNo::yes ? find(ports, lock) : end(lock),
                lock);
 }
 

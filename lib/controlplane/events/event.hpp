@@ -101,8 +101,7 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::tree_link_up, "tree_link_up", Severity::notice,
      "it is up again, or its rings are gone"},
     {EventKind::port_loop, "port_loop", Severity::error,
-     "a loop leads through two ports that bridge: the higher one is closed for 30 s, but for "
-     "rings"},
+     "a loop leads through two ports that bridge: one is closed for 30 s, but for rings"},
     {EventKind::port_loop_over, "port_loop_over", Severity::notice, "it bridges again"},
     {EventKind::wrong_cable, "wrong_cable", Severity::warning,
      "a loop probe has come by a port with bridge: no, so a port that bridges is at the other end; "
