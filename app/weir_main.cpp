@@ -368,8 +368,8 @@ bool is_one_of(const std::exception& error) {
 
 /// Of who has started the switch. At the next try it is one again.
 bool is_mistake(const std::exception& error) {
-  return is_one_of<UsageError, config::ConfigError, control::MemoryError, control::JournalError>(
-      error);
+  return is_one_of<UsageError, config::ConfigError, control::MemoryError, control::NoPiece,
+                   control::JournalError>(error);
 }
 
 } // namespace

@@ -185,7 +185,7 @@ void* EalMemory::do_allocate(std::size_t bytes, std::size_t alignment) {
   }
   void* memory = rte_malloc("weir", bytes, aligned_to);
   if (memory == nullptr) {
-    throw std::bad_alloc();
+    throw NoPiece();
   }
   has_given_from_elsewhere_ = true;
   return memory;

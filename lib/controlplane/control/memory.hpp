@@ -56,6 +56,16 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
 /// Bytes that EAL can still give: free heap, and hugepages that it has not taken yet.
 std::size_t available_memory();
 
+/// EAL has no piece that is as large as what is asked for, although it may have as much in all.
+class NoPiece : public std::bad_alloc {
+ public:
+  const char* what() const noexcept override {
+    return "EAL has no piece of memory left that is large enough; right is more: hugepages, or -m "
+           "with "
+           "--no-huge (eal.options)";
+  }
+};
+
 /// rte_malloc as a memory resource: slots and results are in hugepages, on the NUMA node of the
 /// lcore that works with them. If EAL has no memory there, they are on another.
 class EalMemory : public std::pmr::memory_resource {
