@@ -89,7 +89,7 @@ bool WaitingHellos::is_older_set(const Incarnation& incarnation) const {
   return std::ranges::find(complete_sets().older, incarnation) != complete_sets().older.end();
 }
 
-const WaitingHellos::CompleteSets& WaitingHellos::complete_sets() const {
+const CompleteSets& WaitingHellos::complete_sets() const {
   if (sets_) {
     return *sets_;
   }

@@ -27,11 +27,19 @@ struct WaitingHello {
   std::uint64_t heard = 0;         // the same, of its newest repeat
 };
 
+inline constexpr std::size_t kWaitingPerChild = 4;
+
+/// Of which incarnations every child's hello waits.
+struct CompleteSets {
+  const WaitingHello* newest = nullptr;              // the last child's
+  std::array<Incarnation, kWaitingPerChild> older{}; // of none: without a nonce
+};
+
 /// The waiting hellos of one ring, outside its slots: four of each child, of different
 /// incarnations. The object's owner owns the frames.
 class WaitingHellos {
  public:
-  static constexpr std::size_t kPerChild = 4;
+  static constexpr std::size_t kPerChild = kWaitingPerChild;
 
   explicit WaitingHellos(std::uint16_t children) : places_(children) {}
 
@@ -91,17 +99,13 @@ class WaitingHellos {
   WaitingHello take(WaitingHello& place);
 
  private:
-  /// What newest_complete() and is_older_set() tell. The timers ask for each hello of each child.
-  struct CompleteSets {
-    const WaitingHello* newest = nullptr;
-    std::array<Incarnation, kPerChild> older{}; // of none: without a nonce
-  };
-
   const CompleteSets& complete_sets() const;
   std::uint64_t last_heard_of(const Incarnation& incarnation) const;
 
   std::vector<std::array<WaitingHello, kPerChild>> places_;
-  mutable std::optional<CompleteSets> sets_; // unless a hello came, came again or went since
+  // The timers ask for them for each hello of each child. Empty when a hello came, came again or
+  // went since.
+  mutable std::optional<CompleteSets> sets_;
   std::uint64_t arrivals_ = 0;
   std::uint32_t size_ = 0;
 };
