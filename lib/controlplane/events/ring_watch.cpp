@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events/ring_watch.hpp"
 
+#include "events/name_list.hpp"
 #include "ring/sender_name.hpp"
 
 #include <fmt/format.h>
@@ -13,8 +14,6 @@
 namespace weir::events {
 namespace {
 
-constexpr std::size_t kMostNamed = 8; // ranks in a line
-
 double seconds(std::uint64_t ns) {
   return static_cast<double>(ns) / 1e9;
 }
@@ -25,13 +24,8 @@ std::string seconds_text(std::uint64_t ns) {
 
 /// "rank 3", "ranks 3, 5 and 12 more"; of a switch below "ranks 3-5".
 std::string names_of(const std::vector<std::string>& ranks) {
-  const std::size_t named = std::min(ranks.size(), kMostNamed);
-  const std::string more =
-      named < ranks.size() ? fmt::format(" and {} more", ranks.size() - named) : "";
   const bool is_one = ranks.size() == 1 && ranks.front().find('-') == std::string::npos;
-  return fmt::format(
-      "rank{} {}{}", is_one ? "" : "s",
-      fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
+  return fmt::format("rank{} {}", is_one ? "" : "s", list_of(ranks));
 }
 
 /// Repeats and what a new incarnation leaves behind. They belong to a loss or an end that has a

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events/tree_link_watch.hpp"
 
+#include "events/name_list.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,16 +12,9 @@
 namespace weir::events {
 namespace {
 
-constexpr std::size_t kMostRingsNamed = 8; // rings in a line
-
 /// "ring 3", "rings 3, 5 and 12 more".
 std::string phrase_for(const std::vector<std::uint32_t>& rings) {
-  const std::size_t named = std::min(rings.size(), kMostRingsNamed);
-  const std::string more =
-      named < rings.size() ? fmt::format(" and {} more", rings.size() - named) : "";
-  return fmt::format(
-      "ring{} {}{}", rings.size() == 1 ? "" : "s",
-      fmt::join(rings.begin(), rings.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
+  return fmt::format("ring{} {}", rings.size() == 1 ? "" : "s", list_of(rings));
 }
 
 bool is_down(const PortLink& port) {
