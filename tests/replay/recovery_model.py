@@ -287,8 +287,7 @@ class Flow:
         if self.answers == 0:
             return 0
         if self.answers > TRIES:
-            longer = self.round_trip.timer() << min(self.answers - TRIES, MOST_DOUBLINGS)
-            return self.progress_ns + min([longer, LONGEST_ANSWER_PAUSE_NS, *self.told_timeout()])
+            return self.progress_ns + self.doubled_pause(self.round_trip.timer(), self.answers - TRIES)
         if self.no_buffer:
             return 0
         return self.progress_ns + self.answer_pause()
@@ -297,8 +296,10 @@ class Flow:
         """The same for a switch: it asks at times of its own, which are further and further apart."""
         if self.answers == 0 or self.no_buffer:
             return 0
-        longer = SWITCH_PAUSE_NS << min(self.answers - 1, MOST_DOUBLINGS)
-        return self.progress_ns + min([longer, LONGEST_ANSWER_PAUSE_NS, *self.told_timeout()])
+        return self.progress_ns + self.doubled_pause(SWITCH_PAUSE_NS, self.answers - 1)
+
+    def doubled_pause(self, first: int, times: int) -> int:
+        return min([first << min(times, MOST_DOUBLINGS), LONGEST_ANSWER_PAUSE_NS, *self.told_timeout()])
 
     def answer_pause(self) -> int:
         return min([self.round_trip.timer(), *(told // 2 for told in self.told_timeout())])

@@ -66,9 +66,7 @@ std::uint64_t Flow::may_answer_at() const {
     return 0;
   }
   if (answers > kTries) {
-    const unsigned doublings_of_pause = std::min<unsigned>(answers - kTries, kMostDoublings);
-    return progress_at + std::min({round_trip_timer() << doublings_of_pause, kLongestAnswerPause,
-                                   told_ack_timeout()});
+    return progress_at + doubled_pause(round_trip_timer(), answers - kTries);
   }
   if (had_no_buffer) {
     return 0;
@@ -80,9 +78,12 @@ std::uint64_t Flow::may_answer_switch_at() const {
   if (answers == 0 || had_no_buffer) {
     return 0;
   }
-  const unsigned doublings_of_pause = std::min<unsigned>(answers - 1u, kMostDoublings);
-  return progress_at +
-         std::min({kSwitchPause << doublings_of_pause, kLongestAnswerPause, told_ack_timeout()});
+  return progress_at + doubled_pause(kSwitchPause, answers - 1u);
+}
+
+std::uint64_t Flow::doubled_pause(std::uint64_t first, std::uint32_t times) const {
+  return std::min(
+      {first << std::min(times, kMostDoublings), kLongestAnswerPause, told_ack_timeout()});
 }
 
 std::uint64_t Flow::answer_pause() const {

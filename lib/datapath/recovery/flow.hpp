@@ -209,6 +209,9 @@ struct Flow {
   /// each time; so one that asks as it should waits for no pause.
   std::uint64_t may_answer_switch_at() const;
 
+  /// The first pause, doubled so often, up to the longest one and the sender's ACK timeout.
+  std::uint64_t doubled_pause(std::uint64_t first, std::uint32_t times) const;
+
   /// The least time between two answers: a round trip, or half the sender's ACK timeout if that is
   /// less.
   std::uint64_t answer_pause() const;
