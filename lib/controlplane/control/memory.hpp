@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <new>
 #include <string>
 
 namespace weir::control {
@@ -60,9 +61,8 @@ std::size_t available_memory();
 class NoPiece : public std::bad_alloc {
  public:
   const char* what() const noexcept override {
-    return "EAL has no piece of memory left that is large enough; right is more: hugepages, or -m "
-           "with "
-           "--no-huge (eal.options)";
+    return "EAL has no piece of memory left that is large enough; right is more: hugepages, or "
+           "-m with --no-huge (eal.options)";
   }
 };
 

@@ -82,11 +82,14 @@ std::uint64_t WaitingHellos::last_heard_of(const Incarnation& incarnation) const
 }
 
 const WaitingHello* WaitingHellos::newest_complete() const {
-  return complete_sets().newest;
+  const auto newest = complete_sets().newest;
+  return newest ? &places_.back()[*newest] : nullptr;
 }
 
 bool WaitingHellos::is_older_set(const Incarnation& incarnation) const {
-  return std::ranges::find(complete_sets().older, incarnation) != complete_sets().older.end();
+  const WaitingHello* last = find(static_cast<std::uint16_t>(places_.size() - 1u), incarnation);
+  return last != nullptr && last != newest_complete() &&
+         complete_sets().is_complete[static_cast<std::size_t>(last - places_.back().data())];
 }
 
 const CompleteSets& WaitingHellos::complete_sets() const {
@@ -95,21 +98,16 @@ const CompleteSets& WaitingHellos::complete_sets() const {
   }
   CompleteSets& sets = sets_.emplace();
   std::uint64_t newest_heard = 0;
-  std::size_t count = 0;
-  for (const WaitingHello& hello : places_.back()) {
-    if (hello.frame == nullptr || !is_complete(hello.incarnation)) {
+  for (std::size_t place = 0; place < kPerChild; ++place) {
+    const WaitingHello& hello = places_.back()[place];
+    sets.is_complete[place] = hello.frame != nullptr && is_complete(hello.incarnation);
+    if (!sets.is_complete[place]) {
       continue;
     }
     const std::uint64_t heard = last_heard_of(hello.incarnation);
-    const bool is_newest = sets.newest == nullptr || heard > newest_heard;
-    if (is_newest && sets.newest != nullptr) {
-      sets.older[count++] = sets.newest->incarnation;
-    }
-    if (is_newest) {
-      sets.newest = &hello;
+    if (!sets.newest || heard > newest_heard) {
+      sets.newest = place;
       newest_heard = heard;
-    } else {
-      sets.older[count++] = hello.incarnation;
     }
   }
   return sets;

@@ -29,10 +29,10 @@ struct WaitingHello {
 
 inline constexpr std::size_t kWaitingPerChild = 4;
 
-/// Of which incarnations every child's hello waits.
+/// By the last child's hellos: for which of their incarnations every child's hello waits.
 struct CompleteSets {
-  const WaitingHello* newest = nullptr;              // the last child's
-  std::array<Incarnation, kWaitingPerChild> older{}; // of none: without a nonce
+  std::array<bool, kWaitingPerChild> is_complete{}; // by place
+  std::optional<std::size_t> newest;                // a place
 };
 
 /// The waiting hellos of one ring, outside its slots: four of each child, of different
