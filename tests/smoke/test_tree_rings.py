@@ -151,7 +151,7 @@ def ring_that_differs(lab: Lab) -> None:
 def wrong_cable(lab: Lab) -> None:
     """The cable of rack 0 is in rack 1's port."""
     racks = Racks(lab, ring_of_racks(LEAF_OF_RACKS), cable=1)
-    wait_for_line(racks.spine, r"port p1: a hello of rank 1 of ring 7 has come by it, and belongs to port p0; is the cable in the "
-                  r"right port\? \[wrong_cable port=p1 ring=7 right_port=p0\]")
+    wait_for_line(racks.spine, r"port p1: a hello for ring 7 has come by it, from rack0, the switch below, and belongs to port p0; is "
+                  r"the cable in the right port\? \[wrong_cable port=p1 ring=7 right_port=p0\]")
     expect(racks.refused() == [("p1", "port", "p1", "p0")], f"{racks.refused()}")
     racks.stop()

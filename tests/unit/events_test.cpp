@@ -244,8 +244,9 @@ TEST(RingWatch, NamesASwitchBelowByItsRanks) {
     return events.size() == 1 ? line_of(events[0]) : "";
   };
   EXPECT_THAT(told_of({0}), testing::HasSubstr("20.0 s for rank 2;"));
-  EXPECT_THAT(told_of({1}), testing::HasSubstr("20.0 s for ranks 3-4;"));
-  EXPECT_THAT(told_of({0, 1}), testing::HasSubstr("20.0 s for ranks 2, 3-4;"));
+  EXPECT_THAT(told_of({1}), testing::HasSubstr("20.0 s for ranks 3-4 (b at port p1);"));
+  EXPECT_THAT(told_of({1}), testing::HasSubstr("ranks=3-4 waited_s=20.0 switch=b port=p1]"));
+  EXPECT_THAT(told_of({0, 1}), testing::HasSubstr("20.0 s for ranks 2, 3-4 (b at port p1);"));
   EXPECT_THAT(told_of({2}), testing::HasSubstr("20.0 s for the switch above, a at port up0;"));
   EXPECT_THAT(told_of({2}), testing::HasSubstr("ranks=parent waited_s=20.0 switch=a port=up0]"));
 }
@@ -283,9 +284,11 @@ TEST(RingWatch, TellsThatTheSwitchAboveDoesNotAnswerHellos) {
   EXPECT_THAT(lines_at(140), ElementsAre());
   snapshot.children[1].waiting_hellos = 0;
   snapshot.climbing_ns.reset();
-  EXPECT_THAT(lines_at(141),
-              ElementsAre("ring 7: no hello of ranks 1-2, for which the others have waited 41.0 s "
-                          "[hello_missing ring=7 ranks=1-2 waited_s=41.0]"));
+  EXPECT_THAT(
+      lines_at(141),
+      ElementsAre("ring 7: no hello of ranks 1-2 (rack at port p1), for which the others have "
+                  "waited 41.0 s [hello_missing ring=7 ranks=1-2 waited_s=41.0 switch=rack "
+                  "port=p1]"));
 }
 
 /// A hello that climbs from the switch "rack", which has ranks 1 and 2, by `port`.
@@ -334,8 +337,9 @@ TEST(HelloWatch, TellsOnceInWhatASwitchDiffers) {
   EXPECT_THAT(at(221, ring::digest_of(other)), ElementsAre(testing::HasSubstr("window")))
       << "none had come for a minute";
   EXPECT_THAT(at(222, ring::digest_of(ring_of_a_tree(7)), 2),
-              ElementsAre("port up0: a hello of rank 2 of ring 7 has come by it, and belongs to "
-                          "port p1; is the cable in the right port? [wrong_cable port=up0 ring=7 "
+              ElementsAre("port up0: a hello for ring 7 has come by it, from rack, the switch "
+                          "below, and belongs to port p1; is the cable in the right port? "
+                          "[wrong_cable port=up0 ring=7 "
                           "right_port=p1]"));
 }
 

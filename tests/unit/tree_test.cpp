@@ -598,6 +598,17 @@ TEST_F(TreeDiffers, InWhereTheCableIs) {
   EXPECT_EQ(told_at_root([](auto&) {}, 6), "nobody of the ring at p6: port p6 (here p0)");
 }
 
+/// Hellos alone tell where the ranks of this tree are.
+TEST_F(TreeDiffers, InWhatARankAtNoConfiguredPortSays) {
+  tree.from_host(0, hello(0, [](auto& ina) { ina.qp = 0; }));
+  EXPECT_EQ(told(kA), "rank 0, by its address, at p0: queue pair not told (here needed in a tree)");
+  begin();
+  const auto newer = [](auto& ina) { ina.session = 0x7777, ina.epoch += 1; };
+  tree.into(kA, 4, hello(0, newer));
+  EXPECT_EQ(told(kA), "rank 0, by its address, at p4: bound port p4 (here another, by its last "
+                      "hello; the cable back there, or `reset ring`, mends it)");
+}
+
 TEST_F(TreeDiffers, InWhoAddsUp) {
   tree.into(kRoot, 0, hello(1, [](auto&) {}));
   EXPECT_EQ(told(kRoot), "rack, the switch below at p0: ring not there, or withdrawn (here there)");

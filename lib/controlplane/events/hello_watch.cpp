@@ -18,9 +18,9 @@ Event wrong_cable_event(const conn::RefusedHello& hello, const conn::ToldHello& 
   const conn::HelloDifference& ports = told.differences.front();
   const std::uint32_t ring = hello.header.ring_id.get();
   return {EventKind::wrong_cable,
-          fmt::format("port {}: a hello of rank {} of ring {} has come by it, and belongs to port "
+          fmt::format("port {}: a hello for ring {} has come by it, from {}, and belongs to port "
                       "{}; is the cable in the right port?",
-                      ports.theirs, hello.header.rank.get(), ring, ports.ours),
+                      ports.theirs, ring, told.from, ports.ours),
           {{"port", ports.theirs}, {"ring", fmt::format("{}", ring)}, {"right_port", ports.ours}}};
 }
 

@@ -70,33 +70,60 @@ struct RingWatch::Look {
 
   std::string name_of(std::uint16_t child) const { return ring::name_of(ring.spec(), child); }
 
-  std::string name_of_parent() const { return name_of(ring.children()); }
-
-  std::string port_of_parent() const {
-    const std::uint16_t place = ring.parent()->port;
-    return place < ports.size() ? ports[place].port : std::string("-");
+  std::string port_of(std::uint16_t sender) const {
+    const auto place = ring.port_of(sender);
+    return place && *place < ports.size() ? ports[*place].port : std::string("-");
   }
 
-  bool is_parent(const std::vector<std::string>& senders) const {
-    return !ring.is_root() && senders == std::vector{name_of_parent()};
+  Sender sender(std::uint16_t number) const {
+    return {.ranks = name_of(number),
+            .switch_name = ring::switch_name_of(ring.spec(), number),
+            .port = ring.is_rank(number) ? std::string() : port_of(number)};
+  }
+
+  Sender parent() const { return sender(ring.children()); }
+
+  bool is_parent(const std::vector<Sender>& senders) const {
+    return !ring.is_root() && senders == std::vector{parent()};
   }
 
   /// In a sentence.
-  std::string phrase_for(const std::vector<std::string>& senders) const {
-    return is_parent(senders) ? fmt::format("the switch above, {} at port {}", ring.parent()->name,
-                                            port_of_parent())
-                              : names_of(senders);
+  std::string phrase_for(const std::vector<Sender>& senders) const {
+    return is_parent(senders)
+               ? fmt::format("the switch above, {} at port {}", parent().switch_name, parent().port)
+               : names_of(texts_of(senders));
   }
 
-  std::vector<Field> fields_of(const std::vector<std::string>& senders,
-                               const std::string& waited_s) const {
-    std::vector<Field> fields{{"ranks", fmt::format("{}", fmt::join(senders, ","))},
-                              {"waited_s", waited_s}};
-    if (is_parent(senders)) {
-      fields.push_back({"switch", ring.parent()->name});
-      fields.push_back({"port", port_of_parent()});
+  static std::vector<std::string> texts_of(const std::vector<Sender>& senders) {
+    std::vector<std::string> texts;
+    for (const Sender& sender : senders) {
+      texts.push_back(sender.switch_name.empty() ? sender.ranks
+                                                 : fmt::format("{} ({} at port {})", sender.ranks,
+                                                               sender.switch_name, sender.port));
+    }
+    return texts;
+  }
+
+  /// The switches and their ports only if there are any.
+  static std::vector<Field> fields_of(const std::vector<Sender>& senders,
+                                      const std::string& waited_s) {
+    std::vector<Field> fields{{"ranks", joined(senders, &Sender::ranks)}, {"waited_s", waited_s}};
+    if (const std::string switches = joined(senders, &Sender::switch_name); !switches.empty()) {
+      fields.push_back({"switch", switches});
+      fields.push_back({"port", joined(senders, &Sender::port)});
     }
     return fields;
+  }
+
+  /// What is empty is left out.
+  static std::string joined(const std::vector<Sender>& senders, std::string Sender::*part) {
+    std::string text;
+    for (const Sender& sender : senders) {
+      if (!(sender.*part).empty()) {
+        text += (text.empty() ? "" : ",") + sender.*part;
+      }
+    }
+    return text;
   }
 
   /// The first field is the ring.
@@ -158,17 +185,17 @@ void RingWatch::look_for_unpinned(Look& look) {
 }
 
 void RingWatch::look_for_missing_hellos(Look& look) {
-  std::vector<std::string> missing;
+  std::vector<Sender> missing;
   bool somebody_waits = false;
   for (std::uint16_t child = 0; child < look.snapshot.children.size(); ++child) {
     const conn::ChildStatus& status = look.snapshot.children[child];
     somebody_waits |= status.waiting_hellos != 0;
     if (status.waiting_hellos == 0) {
-      missing.push_back(look.name_of(child));
+      missing.push_back(look.sender(child));
     }
   }
   if (missing.empty() && look.snapshot.climbing_ns) {
-    missing.push_back(look.name_of_parent());
+    missing.push_back(look.parent());
   }
   std::optional<Lateness>& late = look.before.hellos;
   if (!somebody_waits) {
@@ -176,11 +203,11 @@ void RingWatch::look_for_missing_hellos(Look& look) {
     return;
   }
   if (!late) {
-    late = Lateness{.ranks = {}, .since_ns = look.now_ns};
+    late = Lateness{.senders = {}, .since_ns = look.now_ns};
   }
   const std::uint64_t waited = look.now_ns - late->since_ns;
-  if (waited >= kHelloLate && late->ranks != missing) {
-    late->ranks = missing;
+  if (waited >= kHelloLate && late->senders != missing) {
+    late->senders = missing;
     const char* what = look.is_parent(missing)
                            ? "no answer to the hellos here of {}, for {} s; `show ring {}` there"
                              " tells more"
@@ -198,10 +225,10 @@ void RingWatch::look_for_stragglers(Look& look) {
   const bool goes_on = late && (look.snapshot.waited_for.empty() || since != late->since_ns);
   if (goes_on && late->is_told) {
     const std::string waited = seconds_text(look.now_ns - late->since_ns);
-    look.tell(
-        EventKind::straggler_came,
-        fmt::format("goes on; for {} s it had waited for {}", waited, look.phrase_for(late->ranks)),
-        look.fields_of(late->ranks, waited));
+    look.tell(EventKind::straggler_came,
+              fmt::format("goes on; for {} s it had waited for {}", waited,
+                          look.phrase_for(late->senders)),
+              look.fields_of(late->senders, waited));
   }
   if (goes_on) {
     late.reset();
@@ -210,18 +237,18 @@ void RingWatch::look_for_stragglers(Look& look) {
     return;
   }
   if (!late) {
-    late = Lateness{.ranks = {}, .since_ns = since};
+    late = Lateness{.senders = {}, .since_ns = since};
   }
-  late->ranks.clear();
+  late->senders.clear();
   for (const std::uint16_t child : look.snapshot.waited_for) {
-    late->ranks.push_back(look.name_of(child));
+    late->senders.push_back(look.sender(child));
   }
   if (look.snapshot.waiting_ns >= kLate && !std::exchange(late->is_told, true)) {
     const std::string waited = seconds_text(look.snapshot.waiting_ns);
     look.tell(EventKind::straggler,
               fmt::format("has waited {} s for {}; `show ring {} stuck` tells more", waited,
-                          look.phrase_for(late->ranks), look.ring.spec().id),
-              look.fields_of(late->ranks, waited));
+                          look.phrase_for(late->senders), look.ring.spec().id),
+              look.fields_of(late->senders, waited));
   }
 }
 

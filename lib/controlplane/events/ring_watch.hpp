@@ -45,9 +45,18 @@ class RingWatch {
     PacedCount lost_to;
   };
 
-  /// Some ranks keep the others waiting.
+  /// A child or the parent, as it was called when it was late.
+  struct Sender {
+    std::string ranks;       // as ring::name_of() has them
+    std::string switch_name; // empty: a rank
+    std::string port;        // of such a switch
+
+    bool operator==(const Sender&) const = default;
+  };
+
+  /// Some senders keep the others waiting.
   struct Lateness {
-    std::vector<std::string> ranks; // as ring::name_of() has them
+    std::vector<Sender> senders;
     std::uint64_t since_ns = 0;
     bool is_told = false;
   };

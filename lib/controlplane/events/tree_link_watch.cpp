@@ -2,6 +2,7 @@
 #include "events/tree_link_watch.hpp"
 
 #include "events/name_list.hpp"
+#include "ring/sender_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,11 +22,6 @@ bool is_down(const PortLink& port) {
   return !port.port.empty() && !port.link.starts_with("up");
 }
 
-/// Of a switch above or below.
-const std::string& name_at(const ring::Ring& ring, std::uint16_t sender) {
-  return ring.is_parent(sender) ? ring.parent()->name : ring.child(sender).name;
-}
-
 } // namespace
 
 std::map<TreeLinkWatch::End, TreeLinkWatch::Rings>
@@ -37,8 +33,8 @@ TreeLinkWatch::ends_of(const ring::RingSet& set, std::span<const PortLink> ports
     for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
       const auto port = ring.is_rank(sender) ? std::nullopt : ring.port_of(sender);
       if (port && (down >> *port & 1) != 0) {
-        ends[{ports[*port].port, name_at(ring, sender), ring.is_parent(sender)}].insert(
-            ring.spec().id);
+        ends[{ports[*port].port, ring::switch_name_of(ring.spec(), sender), ring.is_parent(sender)}]
+            .insert(ring.spec().id);
       }
     }
   }

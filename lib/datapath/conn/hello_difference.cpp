@@ -14,6 +14,8 @@ namespace weir::conn {
 namespace {
 
 constexpr std::string_view kNobody = "nobody of the ring";
+constexpr const char* kBoundElsewhere =
+    "another, by its last hello; the cable back there, or `reset ring`, mends it";
 
 /// The child or the parent behind the port; nullopt if the ring has nobody there.
 std::optional<std::uint16_t> sender_at(const ring::Ring& ring, std::uint16_t port) {
@@ -33,16 +35,34 @@ PortOwner owner_at(const ring::Ring& ring, std::uint16_t port) {
   return ring.is_rank(*sender) ? PortOwner::rank : PortOwner::other_switch;
 }
 
-std::string hop_at(const ring::Ring& ring, std::uint16_t port) {
-  const auto sender = sender_at(ring, port);
-  if (!sender) {
-    return std::string(kNobody);
+std::string text_of(const ring::Ring& ring, std::uint16_t sender) {
+  if (ring.is_rank(sender)) {
+    return ring::phrase_for(ring.spec(), sender);
   }
-  if (ring.is_parent(*sender)) {
-    return ring.parent()->name + ", the switch above";
+  return ring::switch_name_of(ring.spec(), sender) +
+         (ring.is_parent(sender) ? ", the switch above" : ", the switch below");
+}
+
+/// A rank of this switch whose port no configuration tells; its hellos do.
+bool is_rank_without_port(const ring::Ring& ring, std::uint16_t rank) {
+  const auto sender = ring.sender_for(rank);
+  return sender && ring.is_rank(*sender) && !ring.port_of(*sender);
+}
+
+/// The hello of such a rank, as far as its source address tells.
+bool is_of_rank_without_port(const ring::Ring& ring, const RefusedHello& hello) {
+  const std::uint16_t rank = hello.header.rank.get();
+  return !wire::is_partial(hello.header) && rank < ring.spec().world() &&
+         is_rank_without_port(ring, rank) && ring.spec().members[rank].ip == hello.source;
+}
+
+std::string hop_of(const ring::Ring& ring, const RefusedHello& hello) {
+  if (const auto sender = sender_at(ring, hello.port)) {
+    return text_of(ring, *sender);
   }
-  return ring.is_rank(*sender) ? ring::phrase_for(ring.spec(), *sender)
-                               : ring.child(*sender).name + ", the switch below";
+  return is_of_rank_without_port(ring, hello)
+             ? "rank " + std::to_string(hello.header.rank.get()) + ", by its address,"
+             : std::string(kNobody);
 }
 
 std::string text_of(const ring::RankRange& ranks) {
@@ -53,6 +73,11 @@ std::string hex(std::uint32_t number) {
   std::array<char, 2 * sizeof number + 1> text{};
   std::snprintf(text.data(), text.size(), "%08x", number);
   return text.data();
+}
+
+std::string claimed_sender_of(const ring::Ring& ring, const RefusedHello& hello) {
+  const auto sender = ring.sender_for(hello.header.rank.get());
+  return sender ? text_of(ring, *sender) : std::string(kNobody);
 }
 
 /// The hello's own words against the ring that this switch has.
@@ -70,7 +95,7 @@ class Comparison {
       compare_kinds();
     }
     if (differences_.empty()) {
-      add("hello", std::string(name_of(hello_.reason)), "-");
+      add_reason();
     }
     return differences_;
   }
@@ -78,6 +103,15 @@ class Comparison {
  private:
   void add(std::string_view field, std::string theirs, std::string ours) {
     differences_.push_back({field, std::move(theirs), std::move(ours)});
+  }
+
+  /// Nothing that the hello says differs.
+  void add_reason() {
+    if (hello_.reason == DropReason::wrong_port && is_of_rank_without_port(ring_, hello_)) {
+      add("bound port", port_name_(hello_.port), kBoundElsewhere);
+    } else {
+      add("hello", std::string(name_of(hello_.reason)), "-");
+    }
   }
 
   bool is_sum() const { return wire::is_partial(hello_.header); }
@@ -180,6 +214,7 @@ ToldHello told_without_ring(const RefusedHello& hello, const ring::RingSet& ring
   const bool is_switch = (rings.ports_of_switches() >> hello.port & 1) != 0;
   return {is_switch ? PortOwner::other_switch : PortOwner::nobody,
           is_switch ? "a switch" : std::string(kNobody),
+          {},
           {{"ring", std::to_string(hello.header.ring_id.get()), "not there"}}};
 }
 
@@ -191,7 +226,7 @@ ToldHello tell(const RefusedHello& hello, const ring::RingSet& rings, const Port
     return told_without_ring(hello, rings);
   }
   const ring::Ring& ring = rings.rings()[*index];
-  return {owner_at(ring, hello.port), hop_at(ring, hello.port),
+  return {owner_at(ring, hello.port), hop_of(ring, hello), claimed_sender_of(ring, hello),
           Comparison(hello, ring, port_name).all()};
 }
 

@@ -33,4 +33,11 @@ std::string phrase_for(const RingSpec& ring, std::uint16_t sender) {
   return (is_rank(ring, sender) ? "rank " : "ranks ") + name_of(ring, sender);
 }
 
+std::string switch_name_of(const RingSpec& ring, std::uint16_t sender) {
+  if (is_parent(ring, sender)) {
+    return ring.parent->name;
+  }
+  return is_rank(ring, sender) ? std::string() : ring.children[sender].name;
+}
+
 } // namespace weir::ring

@@ -17,4 +17,7 @@ std::string name_of(const RingSpec& ring, std::uint16_t sender);
 /// The same in a sentence: "rank 3", "ranks 0-2", "the switch above".
 std::string phrase_for(const RingSpec& ring, std::uint16_t sender);
 
+/// The name of the switch that a child or the parent is; empty for a rank.
+std::string switch_name_of(const RingSpec& ring, std::uint16_t sender);
+
 } // namespace weir::ring
