@@ -171,12 +171,11 @@ std::string MessageWindow::explain_plain() const {
 }
 
 std::string MessageWindow::explain_silence() const {
-  return fmt::format(
-      "ring {}: the switch drops hellos whose epoch is below the ring's (old_epoch); "
-      "this job's is {}: if an earlier job's was larger, as by a clock that ran "
-      "ahead, `show ring {}` at the switch's prompt shows it, and `reset ring {}` "
-      "ends it",
-      config_.ring, config_.epoch, config_.ring, config_.ring);
+  return fmt::format("ring {}: `show ring {}` at the switch's prompt, and at those of the switches "
+                     "above it in a tree, tells whose hello is missing or refused; hellos whose "
+                     "epoch is below the ring's are dropped (old_epoch), and this job's is {}: if "
+                     "an earlier job's was larger, `reset ring {}` ends that job",
+                     config_.ring, config_.ring, config_.epoch, config_.ring);
 }
 
 void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t number) const {
