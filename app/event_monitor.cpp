@@ -40,7 +40,7 @@ std::vector<events::RememberedNeighbours> remembered_by(const ring::RingSet& set
 } // namespace
 
 void EventMonitor::see(const control::Look& look) {
-  admin_.replace_gone();
+  admin_.mend();
   const std::vector<events::PortLink> links = links_of(inspector_.ports());
   write(rings_.look(*look.set, look.rings, links, lcore::Clock().now().ns));
   look_at_ports(links);

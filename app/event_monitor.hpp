@@ -17,8 +17,8 @@
 
 namespace weir::app {
 
-/// Writes down what has happened to rings, ports and buffers between two looks. Opens ports again
-/// whose interfaces are back, and closes ports that are in a loop.
+/// Writes down what has happened to rings, ports and buffers between two looks. Mends ports whose
+/// interfaces or other ends are back, and closes ports that are in a loop.
 class EventMonitor : public control::MonitorReader {
  public:
   /// All outlive it.

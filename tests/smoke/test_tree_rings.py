@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
+from pathlib import Path
 
 from hosts import captured_incarnation, frame_of, raw_link
 from lab import Lab, smoke_test
@@ -12,7 +15,9 @@ from terminal import Terminal
 from test_control import at_socket, foreign
 from test_events import MORE_LOOKS_S, wait_for_line
 from test_incarnations import with_header
+from test_restarts import expect_exact
 from test_rings import added
+from test_worker import RENDEZVOUS, WORKER, Process
 from weir import Weir, configuration, expect
 
 PARENT = "parent: { switch: spine0, port: up0 }"
@@ -155,3 +160,49 @@ def wrong_cable(lab: Lab) -> None:
                   r"the cable in the right port\? \[wrong_cable port=p1 ring=7 right_port=p0\]")
     expect(racks.refused() == [("p1", "port", "p1", "p0")], f"{racks.refused()}")
     racks.stop()
+
+
+def memif_port(name: str, number: int, role: str, folder: Path, server: str, cable: int) -> str:
+    return f'name: {name}, device: "net_memif{number},role={role},id={cable},socket={folder}/{server}.sock,socket-abstract=no"'
+
+
+RING_OVER_MEMIF = "  - { id: 7, window: 8, max_message_bytes: 32768, members: [{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }, { ip: 10.0.0.3 }],\n"
+OVER_MEMIF = {  # ports, as name, role, server and cable; the ring's place
+    "spine": ((("down0", "server", "spine", 0), ("h2", "server", "spine", 2)),
+              "      children: [{ switch: leaf, ranks: [0, 1], port: down0 }, { rank: 2, port: h2 }] }\n"),
+    "leaf": ((("up0", "client", "spine", 0), ("h0", "server", "leaf", 0), ("h1", "server", "leaf", 1)),
+             "      parent: { switch: spine, port: up0 }, children: [{ rank: 0, port: h0 }, { rank: 1, port: h1 }] }\n"),
+}
+
+
+@smoke_test("tree-memif-restart")
+def memif_restart(lab: Lab) -> None:
+    """A memif client connects only when it starts: when the switch above is back, the one below starts its port again.
+
+    The leaf's other links are untouched, and the next job goes through both switches."""
+    fabric, outside = lab.namespace(), lab.namespace()
+
+    def start(name: str) -> Weir:
+        ports, place = OVER_MEMIF[name]
+        lines = [memif_port(port, number, role, lab.directory, server, cable)
+                 for number, (port, role, server, cable) in enumerate(ports)]
+        return lab.ready_weir(fabric, configuration(lines, rings=RING_OVER_MEMIF + place))
+
+    def all_reduce() -> None:
+        expect_exact([Process(lab, outside, [
+            WORKER, "--rank", str(rank), "--world", "3", "--rendezvous", RENDEZVOUS, "--ring", "7", "--tree", "[[0,1],2]", "--device",
+            f"net_memif0,role=client,id={rank},socket={lab.directory}/{switch}.sock,socket-abstract=no", "--ip", f"10.0.0.{rank + 1}",
+            "--message-bytes", "32768", "--size", "1MiB"], RUNTIME_DIRECTORY=str(lab.directory))
+            for rank, switch in enumerate(("leaf", "leaf", "spine"))])
+
+    spine, leaf = start("spine"), start("leaf")
+    all_reduce()
+    os.killpg(spine.process.pid, signal.SIGKILL)
+    wait_for_line(leaf, r".* \[tree_link_down port=up0 .*")
+    time.sleep(MORE_LOOKS_S)  # nobody is there
+    spine = start("spine")
+    wait_for_line(leaf, r".* \[tree_link_up port=up0 .*", 15)
+    all_reduce()
+    expect(leaf.output().count("tree_link_") == 2, leaf.output())
+    leaf.stop()
+    spine.stop()

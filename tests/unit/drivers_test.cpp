@@ -71,6 +71,19 @@ TEST(Drivers, WhoListensOnASocket) {
   EXPECT_FALSE(listens("net_tap0,iface=a"));
 }
 
+bool connects_once(std::string_view devargs) {
+  const DriverSocket& socket = driver_of(devargs).socket;
+  return socket.connects_once != nullptr && socket.connects_once(devargs);
+}
+
+TEST(Drivers, WhoLooksForItsOtherEndAtItsStartAlone) {
+  EXPECT_TRUE(connects_once("net_memif0,role=client,socket=/run/a"));
+  EXPECT_TRUE(connects_once("net_memif0,socket=/run/a"));
+  EXPECT_FALSE(connects_once("net_memif0,role=server,socket=/run/a"));
+  EXPECT_FALSE(connects_once("net_vhost0,iface=/run/a,client=1")) << "it tries again by itself";
+  EXPECT_FALSE(connects_once("net_tap0,iface=a"));
+}
+
 TEST(Drivers, WhoseSocketMayHaveNoFile) {
   const auto abstract = [](std::string_view devargs) {
     return is_abstract(driver_of(devargs).socket, devargs);

@@ -63,4 +63,11 @@ Occupant occupant_of(const DeviceSocket& socket) {
   return has_listener(socket) ? Occupant::listener : Occupant::stale_socket;
 }
 
+bool can_connect_anew(std::string_view devargs) {
+  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
+  return socket.connects_once != nullptr && socket.connects_once(devargs) &&
+         occupant_of({socket_file_of(devargs), socket.type, socket.is_shared}) ==
+             Occupant::listener;
+}
+
 } // namespace weir::control

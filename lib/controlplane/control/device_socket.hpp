@@ -34,4 +34,8 @@ enum class Occupant : std::uint8_t {
 
 Occupant occupant_of(const DeviceSocket& socket);
 
+/// Whether a device with these devargs looks only at its start for who listens on its socket, and
+/// somebody does now.
+bool can_connect_anew(std::string_view devargs);
+
 } // namespace weir::control

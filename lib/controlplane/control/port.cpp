@@ -6,6 +6,7 @@
 #include "control/kernel_interface.hpp"
 #include "control/rte_flow_table.hpp"
 #include "ethdev/drivers.hpp"
+#include "ethdev/interrupt_thread.hpp"
 #include "files/trusted_folder.hpp"
 #include "frame/frame.hpp"
 
@@ -32,6 +33,10 @@ namespace weir::control {
 namespace {
 
 constexpr std::uint16_t kNoDevice = RTE_MAX_ETHPORTS;
+
+/// Until a port that has just connected may be taken for one that its other end does not want. Who
+/// hangs up before the other end's first word makes DPDK 22.11's memif server abort.
+constexpr std::chrono::seconds kHandshakeTime{3};
 
 std::uint16_t find_device(const config::PortConfig& port) {
   std::uint16_t device = kNoDevice;
@@ -199,8 +204,7 @@ void Port::start(rte_mempool* pool) {
   }
   configure();
   set_up_queues(pool);
-  check(rte_eth_dev_start(device_), "cannot be started");
-  is_started_ = true;
+  start_device();
   if (config_.rx_steering == config::RxSteering::flow) {
     steering_.emplace(std::make_unique<RteFlowTable>(device_));
   }
@@ -209,6 +213,12 @@ void Port::start(rte_mempool* pool) {
   if (const int answer = rte_eth_promiscuous_enable(device_); answer < 0 && answer != -ENOTSUP) {
     check(answer, "cannot be set to promiscuous mode");
   }
+}
+
+void Port::start_device() {
+  check(rte_eth_dev_start(device_), "cannot be started");
+  is_started_ = true;
+  connects_until_ = std::chrono::steady_clock::now() + kHandshakeTime;
 }
 
 int Port::numa_node() const {
@@ -361,6 +371,24 @@ bool Port::can_be_replaced() const {
 void Port::tell_why_gone(const std::string& why) {
   const std::lock_guard lock(one_user_);
   why_gone_ = why;
+}
+
+bool Port::can_reconnect() {
+  const std::lock_guard lock(one_user_);
+  if (link().starts_with("up")) {
+    connects_until_ = {};
+    return false;
+  }
+  return device_ != kNoDevice && std::chrono::steady_clock::now() >= connects_until_ &&
+         can_connect_anew(config_.device);
+}
+
+/// DPDK 22.11's memif takes a connection apart wherever it hears of its end, with no lock. So it is
+/// stopped where it would hear of it. It starts elsewhere, because to connect may block.
+void Port::restart() {
+  const std::lock_guard lock(one_user_);
+  ethdev::on_interrupt_thread([this] { stop_device(); });
+  start_device();
 }
 
 PortInformation Port::information() const {

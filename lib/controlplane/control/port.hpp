@@ -7,6 +7,7 @@
 #include "control/steering.hpp"
 #include "lcore/tx_port.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -96,6 +97,13 @@ class Port {
   /// Why the new one could not be opened.
   void tell_why_gone(const std::string& why);
 
+  /// Whether its driver connects only at the start, has no other end now, and there may be one:
+  /// for who looks now and then.
+  bool can_reconnect();
+  /// Stops the device, which no lcore polls, and starts it again. Throws PortError; then the device
+  /// stays stopped.
+  void restart();
+
   PortInformation information() const;
   /// Whether it certainly has no link: its cable is out, or its interface is gone.
   bool is_down() const;
@@ -106,6 +114,7 @@ class Port {
  private:
   std::string link() const;
   std::string remedy() const;
+  void start_device();
   void stop_device();
   void close_device();
   void probe();
@@ -127,6 +136,7 @@ class Port {
   lcore::TxQueues tx_queues_;
   bool has_paired_queues_ = false; // the driver wants as many transmit as receive queues
   bool is_started_ = false;
+  std::chrono::steady_clock::time_point connects_until_{}; // its first link may take so long
   std::vector<std::string> warnings_;
   std::optional<Steering> steering_; // while the port is started, with `rx_steering: flow`
 };

@@ -115,18 +115,23 @@ void PortAdmin::take_device(std::uint16_t place) {
   }
 }
 
-void PortAdmin::replace_gone() {
+void PortAdmin::mend() {
   const WriterLock lock(chassis_.one_writer);
   for (std::uint16_t place = 0; place < chassis_.ports.read(lock).size(); ++place) {
-    const std::shared_ptr<Port> port = chassis_.ports.read(lock)[place];
-    if (!port || !port->can_be_replaced()) {
-      continue;
-    }
-    try {
+    mend(place, lock);
+  }
+}
+
+void PortAdmin::mend(std::uint16_t place, const WriterLock& lock) {
+  const std::shared_ptr<Port> port = chassis_.ports.read(lock)[place];
+  try {
+    if (port && port->can_be_replaced()) {
       replace(place, lock);
-    } catch (const PortError& error) {
-      port->tell_why_gone(error.what());
+    } else if (port && port->can_reconnect()) {
+      reconnect(place, lock);
     }
+  } catch (const PortError& error) {
+    port->tell_why_gone(error.what());
   }
 }
 
@@ -146,6 +151,16 @@ void PortAdmin::replace(std::uint16_t place, const WriterLock& lock) {
   const Quiesce quiesced(chassis_.lcores);
   give_device(place, *port, std::move(queues), quiesced);
   former_ports = chassis_.ports.swap(std::move(next_ports), lock, quiesced);
+}
+
+/// A port that cannot be started stays without lcores until the next try.
+void PortAdmin::reconnect(std::uint16_t place, const WriterLock& lock) {
+  const std::shared_ptr<Port> port = chassis_.ports.read(lock).at(place);
+  take_device(place);
+  port->restart();
+  auto queues = queues_of(*port, place, lock);
+  const Quiesce quiesced(chassis_.lcores);
+  give_device(place, *port, std::move(queues), quiesced);
 }
 
 /// As take_device(), and the rings forget the port.

@@ -27,9 +27,10 @@ class PortAdmin {
   PortAdmin(Chassis& chassis, const RingAdmin& rings, PortCounts& counts)
       : chassis_(chassis), rings_(rings), counts_(counts) {}
 
-  /// Opens ports again whose interface was deleted and made again: for who looks now and then. Jobs
-  /// behind them go on. Frames for them are dropped meanwhile, as DropReason::port_closed.
-  void replace_gone();
+  /// For who looks now and then: opens ports again whose interface was deleted and made again, and
+  /// connects those whose other end has gone and may be back. Jobs behind them go on. Frames for
+  /// them are dropped meanwhile, as DropReason::port_closed.
+  void mend();
   void clear_counters(std::uint16_t place);
   /// Tells the workers which ports have no link, if these are others than at the last call. One
   /// thread calls it.
@@ -53,7 +54,9 @@ class PortAdmin {
   void give_device(std::uint16_t place, const Port& port, std::unique_ptr<lcore::TxPort> queues,
                    const lcore::Quiesce& quiesced);
   void take_device(std::uint16_t place);
+  void mend(std::uint16_t place, const WriterLock& lock);
   void replace(std::uint16_t place, const WriterLock& lock);
+  void reconnect(std::uint16_t place, const WriterLock& lock);
   void forget_members_behind(std::uint16_t place, const lcore::Quiesce& quiesced);
 
   Chassis& chassis_;

@@ -13,6 +13,10 @@ bool memif_listens(std::string_view devargs) {
   return role == "server" || role == "master"; // its name before DPDK 20.11
 }
 
+bool memif_connects(std::string_view devargs) {
+  return !memif_listens(devargs);
+}
+
 bool vhost_listens(std::string_view devargs) {
   const std::string_view client = argument_of(devargs, "client");
   return client.empty() || client == "0";
@@ -32,6 +36,7 @@ constexpr std::array kDrivers{
            .socket = {.argument = "socket",
                       .name = SocketName::file_or_abstract,
                       .listens = memif_listens,
+                      .connects_once = memif_connects,
                       .type = SOCK_SEQPACKET,
                       .is_shared = true}},
     Driver{.name = "net_pcap", .is_on_interface = true},

@@ -39,7 +39,10 @@ struct DriverSocket {
   std::string_view argument; // of the devargs: its path; empty: the driver has none
   SocketName name = SocketName::file;
   bool (*listens)(std::string_view devargs) = nullptr; // absent: it never listens
-  int type = 0;                                        // SOCK_…
+  // Absent: never. Whether it looks only when the port starts for who listens, and not again when
+  // that one has gone.
+  bool (*connects_once)(std::string_view devargs) = nullptr;
+  int type = 0; // SOCK_…
   // Several ports of one switch may listen on it. Then only the driver knows a stranger's.
   bool is_shared = false;
 };
