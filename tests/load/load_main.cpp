@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// load_test [--roles NAME] [--seconds N]: the switch on several lcores, overloaded and then
-/// without mbufs. docs/testing.md lists what it checks. Ends in "load: N passed, N failed, 0
-/// skipped".
+/// load_test [--roles NAME] [--seconds N] [--questions measured]: the switch on several lcores,
+/// overloaded and then without mbufs. docs/testing.md lists what it checks. Ends in "load: N
+/// passed, N failed, 0 skipped".
 
 #include "coming_port.hpp"
 #include "coming_rings.hpp"
@@ -71,24 +71,37 @@ constexpr std::array kExpectedDrops{
     DropReason::nak_mended,        DropReason::unknown_message, DropReason::ring_queue_full,
 };
 
+/// Whether it is also printed for how long an lcore stands still for a question.
+enum class Questions : std::uint8_t { checked, measured };
+
 struct Options {
   Roles roles = Roles::pipeline;
   unsigned seconds = 5;
+  Questions questions = Questions::checked;
 };
+
+Questions questions_named(std::string_view name) {
+  if (name != "checked" && name != "measured") {
+    throw std::invalid_argument(
+        fmt::format("--questions: found {}; allowed: checked, measured", name));
+  }
+  return name == "checked" ? Questions::checked : Questions::measured;
+}
 
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view option = argv[i];
-    const bool is_known = option == "--roles" || option == "--seconds";
-    if (!is_known || i + 1 == argc) {
-      throw std::invalid_argument(
-          fmt::format("found {}; usage: load_test [--roles NAME] [--seconds N]", option));
-    }
-    if (option == "--roles") {
+    if (i + 1 < argc && option == "--roles") {
       options.roles = roles_named(argv[i + 1]);
-    } else {
+    } else if (i + 1 < argc && option == "--seconds") {
       options.seconds = static_cast<unsigned>(std::stoul(argv[i + 1]));
+    } else if (i + 1 < argc && option == "--questions") {
+      options.questions = questions_named(argv[i + 1]);
+    } else {
+      throw std::invalid_argument(fmt::format("found {}; usage: load_test [--roles NAME] "
+                                              "[--seconds N] [--questions checked|measured]",
+                                              option));
     }
   }
   return options;
@@ -463,6 +476,13 @@ void stop(control::Switch& weir, Checks& checks) {
                             weir.inspector().all_mbufs()));
 }
 
+void measure_stops(control::Switch& weir, Questions questions, std::string_view when) {
+  if (questions == Questions::measured) {
+    fmt::print("  {}\n", when);
+    print_stops(weir);
+  }
+}
+
 int run(const Options& options) {
   Checks checks;
   const Eal eal(options.roles);
@@ -476,8 +496,7 @@ int run(const Options& options) {
     make_pools_resident();
     overload(weir, hosts, options.seconds, checks);
     ask_with_few_stops(weir, checks);
-    fmt::print("  while the job runs\n");
-    print_stops(weir);
+    measure_stops(weir, options.questions, "while the job runs");
     beside_the_job(weir, hosts, checks, [&] { make_rings(weir, checks); });
     beside_the_job(weir, hosts, checks, [&] { open_and_close_a_port(weir, checks); });
     keep_the_ring(weir, kRing, hosts, checks);
@@ -498,8 +517,7 @@ int run(const Options& options) {
     }
   }
   print_stop_times(weir);
-  fmt::print("  without traffic\n");
-  print_stops(weir);
+  measure_stops(weir, options.questions, "without traffic");
   stop(weir, checks);
   return checks.report();
 }
