@@ -236,9 +236,13 @@ def make_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="weir-demo-", dir=None if usable else "/tmp"))
 
 
+def where_logs_are(options: argparse.Namespace, folder: Path) -> str:
+    return f"logs and configuration stay in {folder}" if options.keep else "--keep keeps logs and configuration"
+
+
 def demonstrate(options: argparse.Namespace, folder: Path) -> None:
     print(f"demo: {options.ranks} workers all-reduce {options.size} of {options.type} ({options.op}), path MTU "
-          f"{options.mtu}, loss {options.loss:g}; logs and configuration in {folder}", flush=True)
+          f"{options.mtu}, loss {options.loss:g}; {where_logs_are(options, folder)}", flush=True)
     weir = start_switch(options, folder)
     workers: list[Process] = []
     try:

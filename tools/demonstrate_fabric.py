@@ -4,7 +4,8 @@
 
 `weir-plan fabric` plans two trees for the topology and writes each switch's configuration: one over the spine, one over a cable
 from rack to rack, whose root is the first rack. All-reduces through the spine, and checks every element. Then the spine dies in
-the middle of a job, as if all its cables were pulled: each worker tells an error, and the next job goes on over the other tree.
+the middle of a job, as if all its cables were pulled: each worker tells an error, the racks tell for whom they wait, and the
+next job goes on over the other tree. A table after each job has the packets that crossed the links.
 Needs no NIC, no hugepages and no root. The last line is "demo: OK" or what went wrong.
 """
 
@@ -17,26 +18,31 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from demonstrate import (  # noqa: E402  (its import adds tests/support)
-    BUILD, ROOT, WEIR, WORKER, DemoFailure, Process, address_of, end_with, free_port, run, start_configured, watch)
+    BUILD, ROOT, WEIR, WORKER, DemoFailure, Process, address_of, end_with, free_port, run, start_configured, watch,
+    where_logs_are)
+from telemetry import ask  # noqa: E402
 
 PLAN = BUILD / "app/weir-plan"
 TOPOLOGY = ROOT / "config/topologies/two-small-racks.yaml"
 SWITCHES = ("spine", "rack0", "rack1")  # the server's end of each cable is there first
-RACKS = 2
+RACKS = ("rack0", "rack1")
 RANKS_PER_RACK = 3
-RANKS = RACKS * RANKS_PER_RACK
+RANKS = len(RACKS) * RANKS_PER_RACK
 # As weir-plan writes them.
 MTU = 1024
 MESSAGE_BYTES = 65536
 WINDOW = 8
 GIVE_UP_S = 5  # without progress, each worker
 DEATH_AFTER_S = 1.0
+TELL_S = 15  # the racks tell of the dead link within two seconds, if they get to it
+FEW = 30  # packets of switches that look for loops
 CORES = sorted(os.sched_getaffinity(0))
 
 
@@ -50,6 +56,7 @@ class Tree:
 
 FROM_RACK_TO_RACK = Tree(1, "from rack to rack", "[0,1,2,[3,4,5]]")
 OVER_SPINE = Tree(2, "over the spine", "[[0,1,2],[3,4,5]]")
+Packets = dict[tuple[str, str], tuple[int, int]]  # by switch and port: those that came in, those that left
 
 
 def parse_options() -> argparse.Namespace:
@@ -129,8 +136,31 @@ def start_workers(options: argparse.Namespace, folder: Path, tree: Tree, *more: 
     return workers
 
 
-def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Process], tree: Tree) -> None:
-    print(f"\ndemo: {RANKS} workers all-reduce {options.size} {tree.name}: {tree.lists}", flush=True)
+def question(switch: str, folder: Path, command: str) -> dict:
+    """The switch's answer to what the prompt calls `show`."""
+    socket = folder / "dpdk" / f"{folder.name}-{switch}" / "dpdk_telemetry.v2"
+    return next(iter(json.loads(ask(socket, command)).values()))
+
+
+def packets_at(names: Iterable[str], folder: Path) -> Packets:
+    return {(name, row["port"]): (row["rx_packets"], row["tx_packets"]) for name in names
+            for row in question(name, folder, "/weir/port/stats")["port_stats"].values()}
+
+
+def show_packets(before: Packets, after: Packets) -> Packets:
+    """`show port stats` of all switches, less what there was before. Ports by which nothing came are left out."""
+    passed = {place: (after[place][0] - before[place][0], after[place][1] - before[place][1]) for place in after}
+    print("  switch  port    packets in  packets out")
+    for (switch, port), (came, left) in passed.items():
+        if came > FEW:
+            print(f"  {switch:6}  {port:6}  {came:10}  {left:11}")
+    return passed
+
+
+def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Process], tree: Tree) -> Packets:
+    """Returns what has passed the ports meanwhile."""
+    print(f"\ndemo: {RANKS} workers all-reduce {options.size} {tree.name}, by ring {tree.ring}: {tree.lists}", flush=True)
+    before = packets_at(switches, folder)
     workers = start_workers(options, folder, tree)
     try:
         watch(workers, switches["rack0"], options.timeout)
@@ -142,10 +172,20 @@ def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Pr
             raise DemoFailure(f"worker {rank} did not get or not verify its sum from the switches: {result}")
         print(f"  rank {rank}: {result['bytes']} bytes in {result['seconds']:.3f} s, "
               f"{result['retransmissions']} packets repeated, every element verified")
+    return show_packets(before, packets_at(switches, folder))
+
+
+def compare_link(passed: Packets, link: tuple[str, str], tree: Tree) -> None:
+    """A switch sends what one rank sends, whatever stands behind it."""
+    ranks = [passed[f"rack{rank // RANKS_PER_RACK}", f"host{rank}"][0] for rank in range(RANKS)]
+    came = passed[link][0]
+    print(f"  {came} packets of {RANKS_PER_RACK} ranks came to {link[0]} by {link[1]}; each rank sent {min(ranks)} to {max(ranks)}")
+    if came > 2 * max(ranks):
+        raise DemoFailure(f"ring {tree.ring}: more than one rank's packets cross the link of {link[0]} at {link[1]}")
 
 
 def lose_the_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process]) -> None:
-    print("\ndemo: the same without end; the spine dies in the middle", flush=True)
+    print(f"\ndemo: the same without end, by ring {OVER_SPINE.ring}; the spine dies in the middle", flush=True)
     workers = start_workers(options, folder, OVER_SPINE, "--repeat", "100000")
     try:
         wait_until_all(workers, lambda worker: any("progress" in line for line in worker.lines), options.timeout,
@@ -153,44 +193,77 @@ def lose_the_spine(options: argparse.Namespace, folder: Path, switches: dict[str
         time.sleep(DEATH_AFTER_S)
         switches["spine"].kill()
         died = time.monotonic()
+        for rack in RACKS:
+            show_what_is_missed(rack, folder, switches[rack], OVER_SPINE)
         wait_until_all(workers, lambda worker: worker.status() is not None, options.timeout, "end")
-        print(f"  each worker has ended {time.monotonic() - died:.1f} s later:")
-        for worker in workers:
-            if worker.status() != 1:
-                raise DemoFailure(f"an error with status 1 was to come\n{worker.ending()}")
-            print(f"  {worker.name}: {worker.lines[-1]}")
+        print(f"  each worker has ended {time.monotonic() - died:.1f} s after the death:")
+        show_errors(workers)
+        for rack in RACKS:
+            show_lost_frames(rack, folder)
     finally:
         kill(workers)
 
 
-def wait_until_all(workers: list[Process], is_so, seconds: int, what: str) -> None:
+def show_what_is_missed(name: str, folder: Path, switch: Process, tree: Tree) -> None:
+    """The switch's line of the dead link, and for whom the ring waits."""
+    event = f"[tree_link_down port=up switch=spine rings={tree.ring}]"
+    wait_until_all([switch], lambda rack: any(event in line for line in rack.lines), TELL_S, f"say {event}")
+    print(f"  {name}, its log: {next(line for line in switch.lines if event in line)}")
+    for row in question(name, folder, f"/weir/ring/stuck,{tree.ring}")["waited_for"].values():
+        print(f"  {name}, `show ring {tree.ring} stuck`: waits for {row['rank']}, whose last packet came "
+              f"{row['last_packet_ms']} ms ago")
+
+
+def show_errors(workers: list[Process]) -> None:
+    """Each error once. All ranks learn the same of each other, so mostly it is one."""
+    by_error: dict[str, list[str]] = {}
+    for worker in workers:
+        if worker.status() != 1:
+            raise DemoFailure(f"an error with status 1 was to come\n{worker.ending()}")
+        by_error.setdefault(worker.lines[-1], []).append(worker.name)
+    for error, names in by_error.items():
+        alike = f"  and {len(names) - 1} alike: {', '.join(names[1:])}\n" if len(names) > 1 else ""
+        print(f"  {names[0]}: {error}\n{alike}", end="", flush=True)
+
+
+def show_lost_frames(name: str, folder: Path) -> None:
+    rows = question(name, folder, "/weir/port/stats")["port_stats"].values()
+    lost = next(row["tx_ring_dropped"] for row in rows if row["port"] == "up")
+    print(f"  {name} has dropped {lost} frames for the spine at `up`, which had no link", flush=True)
+
+
+def wait_until_all(processes: list[Process], is_so, seconds: int, what: str) -> None:
     deadline = time.monotonic() + seconds
-    while not all(map(is_so, workers)):
+    while not all(map(is_so, processes)):
         if time.monotonic() > deadline:
-            raise DemoFailure(f"not all workers {what} after {seconds} s\n" + "\n".join(w.tail(3) for w in workers))
+            names = ", ".join(process.name for process in processes)
+            raise DemoFailure(f"{names}: not all {what} after {seconds} s\n" + "\n".join(p.tail(3) for p in processes))
         time.sleep(0.05)
 
 
-def show_links(name: str, switch: Process) -> None:
-    """The switch's own table, which it prints when it stops."""
-    switch.interrupt()
-    if switch.wait(30) != 0:
-        raise DemoFailure(switch.ending())
-    start = switch.lines.index("port_stats")
-    end = switch.lines.index("", start)
-    print(f"\n{name}\n" + "\n".join(switch.lines[start + 1:end]))
+def stop(switches: dict[str, Process]) -> None:
+    for switch in switches.values():
+        switch.interrupt()
+        if switch.wait(30) != 0:
+            raise DemoFailure(switch.ending())
+
+
+def introduce(options: argparse.Namespace, folder: Path) -> None:
+    print(f"demo: two racks of {RANKS_PER_RACK} workers, a spine, a cable from rack to rack; {where_logs_are(options, folder)}")
+    for tree, where in ((FROM_RACK_TO_RACK, "rack1 adds up its ranks for rack0, which is the root"),
+                        (OVER_SPINE, "both racks add up their ranks for the spine, which is the root")):
+        print(f"  ring {tree.ring}, {tree.name}: {where}", flush=True)
 
 
 def demonstrate(options: argparse.Namespace, folder: Path) -> None:
-    print(f"demo: two racks of {RANKS_PER_RACK} workers, a spine, a cable from rack to rack; logs and configuration in {folder}",
-          flush=True)
+    introduce(options, folder)
     switches = start_switches(folder)
     try:
-        all_reduce(options, folder, switches, OVER_SPINE)
+        compare_link(all_reduce(options, folder, switches, OVER_SPINE), ("spine", "down0"), OVER_SPINE)
         lose_the_spine(options, folder, switches)
-        all_reduce(options, folder, switches, FROM_RACK_TO_RACK)
-        for name in ("rack0", "rack1"):
-            show_links(name, switches[name])
+        racks = {name: switches[name] for name in RACKS}
+        compare_link(all_reduce(options, folder, racks, FROM_RACK_TO_RACK), ("rack0", "across"), FROM_RACK_TO_RACK)
+        stop(racks)
         print(flush=True)
     finally:
         kill(switches.values())
