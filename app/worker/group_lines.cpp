@@ -2,6 +2,7 @@
 #include "worker/group_lines.hpp"
 
 #include "host/collective/ring_blocks.hpp"
+#include "text/json.hpp"
 
 #include <fmt/format.h>
 
@@ -14,10 +15,23 @@ std::string greeting_of(const host::Group& group, std::string_view schedule) {
   if (!schedule.empty()) {
     text += fmt::format(" schedule={}", schedule);
   }
-  if (const std::string reason = group.fallback_reason(); !reason.empty()) {
-    text += fmt::format(" reason=\"{}\"", reason);
+  return text + reasons_of(group.fallback_reason(), group.missing_rings()) + "\n";
+}
+
+std::string reasons_of(std::string_view fallback, std::string_view missing_rings) {
+  std::string text;
+  if (!fallback.empty()) {
+    text += fmt::format(" reason=\"{}\"", fallback);
   }
-  return text + "\n";
+  if (!missing_rings.empty()) {
+    text += fmt::format(" missing_rings=\"{}\"", missing_rings);
+  }
+  return text;
+}
+
+std::string rings_json(std::span<const std::uint32_t> rings, std::string_view missing_rings) {
+  return fmt::format("\"rings\": [{}], \"missing_rings\": {}", fmt::join(rings, ", "),
+                     text::json_string(missing_rings));
 }
 
 std::string retransmissions_of(const host::Group& group) {

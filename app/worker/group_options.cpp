@@ -101,7 +101,29 @@ std::vector<Option> ring_rows(host::GroupOptions& group) {
   };
 }
 
-/// How this rank reaches the network, and what if nobody aggregates there.
+/// What if switches do not answer.
+std::vector<Option> lack_rows(host::GroupOptions& group) {
+  return {
+      {"fallback", "none|ring", "when no ring is left: fail, or reduce on the hosts (default none)",
+       [&](auto v) {
+         if (v != "none" && v != "ring") {
+           refuse("fallback", v, "none, ring");
+         }
+         group.fallback = v == "ring" ? host::Fallback::ring : host::Fallback::none;
+       }},
+      {"missing-rings", "leave-out|refuse",
+       "when a ring does not answer all ranks: go on with the others, or not (default leave-out)",
+       [&](auto v) {
+         if (v != "leave-out" && v != "refuse") {
+           refuse("missing-rings", v, "leave-out, refuse");
+         }
+         group.missing_rings =
+             v == "refuse" ? host::MissingRings::refuse : host::MissingRings::leave_out;
+       }},
+  };
+}
+
+/// How this rank reaches the network.
 std::vector<Option> device_rows(host::GroupOptions& group, std::string& devargs) {
   return {
       {"transport", "software|verbs",
@@ -123,14 +145,6 @@ std::vector<Option> device_rows(host::GroupOptions& group, std::string& devargs)
        [&](auto v) { group.mac = v; }},
       {"gid-index", "N", "verbs: entry of the GID table that is RoCE v2 (default 1)",
        [&](auto v) { group.gid_index = number<std::uint8_t>("gid-index", v, 0, 255); }},
-      {"fallback", "none|ring",
-       "when nobody aggregates: fail, or reduce on the hosts (default none)",
-       [&](auto v) {
-         if (v != "none" && v != "ring") {
-           refuse("fallback", v, "none, ring");
-         }
-         group.fallback = v == "ring" ? host::Fallback::ring : host::Fallback::none;
-       }},
   };
 }
 
@@ -185,8 +199,8 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
   group.ring_ids = host::RingIds::open; // until --ring names them
   std::vector<Option> rows;
   for (const std::vector<Option>& more :
-       {rank_rows(group), ring_rows(group), device_rows(group, devargs), connection_rows(group),
-        run_rows(group)}) {
+       {rank_rows(group), ring_rows(group), device_rows(group, devargs), lack_rows(group),
+        connection_rows(group), run_rows(group)}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

@@ -119,7 +119,7 @@ std::string SingleJob::json() const {
       "\"results_received\": {}, \"retransmissions\": {}, \"ack_timeouts\": {}, "
       "\"frames_lost_on_purpose\": {}, \"callers_turned_away\": {}, \"algorithm\": \"{}\", "
       "\"schedule\": \"{}\", "
-      "\"reason\": {}, \"verified\": \"{}\"}}\n",
+      "\"reason\": {}, {}, \"verified\": \"{}\"}}\n",
       group_.rank(), group_.world(), group_.epoch(), name_of(options_.call.kind), bytes(),
       name_of(options_.call.type), reduction_name(options_.call), options_.repetitions,
       mean_seconds(), bandwidth.algorithm, bandwidth.bus, cpu_per_gb(), statistics.messages_sent,
@@ -127,7 +127,7 @@ std::string SingleJob::json() const {
       number_or_null(statistics.ack_timeouts), statistics.frames_lost_on_purpose,
       statistics.callers_turned_away, name_of(group_.algorithm()),
       schedule_of(group_, options_.call), text::json_string(group_.fallback_reason()),
-      name_of(options_.verification));
+      rings_json(group_.rings(), group_.missing_rings()), name_of(options_.verification));
 }
 
 } // namespace weir::app

@@ -76,11 +76,12 @@ std::string SparseJob::json() const {
       "{{\"rank\": {}, \"world\": {}, \"epoch\": {}, \"collective\": \"{}\", \"bytes\": {:.0f}, "
       "\"type\": \"{}\", \"op\": \"{}\", \"repetitions\": {}, \"seconds\": {:.9f}, "
       "\"density\": {}, \"own_units\": {}, \"block\": {}, \"blocks\": {}, \"form\": \"{}\", "
-      "\"exchanged_bytes\": {}, \"algorithm\": \"{}\", \"verified\": \"{}\"}}\n",
+      "\"exchanged_bytes\": {}, \"algorithm\": \"{}\", {}, \"verified\": \"{}\"}}\n",
       group_.rank(), group_.world(), group_.epoch(), name_of(options_.call.kind), dense_bytes(),
       name_of(options_.call.type), reduction_name(options_.call), options_.repetitions,
       mean_seconds(), options_.density, own_units_, block_, blocks_, name_of(form_),
-      exchanged_bytes_, name_of(group_.algorithm()), name_of(options_.verification));
+      exchanged_bytes_, name_of(group_.algorithm()),
+      rings_json(group_.rings(), group_.missing_rings()), name_of(options_.verification));
 }
 
 } // namespace weir::app

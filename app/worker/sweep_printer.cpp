@@ -102,7 +102,9 @@ SweepSetting setting_of(const host::Group& group) {
   return {.place = {group.rank(), group.world()},
           .epoch = group.epoch(),
           .algorithm = std::string(name_of(group.algorithm())),
-          .reason = group.fallback_reason()};
+          .reason = group.fallback_reason(),
+          .rings = group.rings(),
+          .missing_rings = group.missing_rings()};
 }
 
 } // namespace weir::app

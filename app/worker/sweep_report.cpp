@@ -3,6 +3,7 @@
 
 #include "text/json.hpp"
 #include "worker/bandwidth.hpp"
+#include "worker/group_lines.hpp"
 #include "worker/reduction.hpp"
 
 #include <fmt/format.h>
@@ -137,14 +138,13 @@ std::string microseconds_text(double nanoseconds) {
 }
 
 std::string sweep_heading(const SweepSetting& setting, const SweepOptions& options) {
-  const std::string why =
-      setting.reason.empty() ? "" : fmt::format(" reason=\"{}\"", setting.reason);
   return fmt::format(
       "# weir-worker: world={} epoch={} algorithm={}{} warm-ups={} iterations={} checked={}\n"
       "# Times: of each call the slowest rank's; from a barrier to the end of the call; in us.\n"
       "# Bandwidths: of the mean time, as nccl-tests define them; in GB/s.\n",
-      setting.place.world, setting.epoch, setting.algorithm, why, options.warm_ups,
-      options.iterations, options.checked);
+      setting.place.world, setting.epoch, setting.algorithm,
+      reasons_of(setting.reason, setting.missing_rings), options.warm_ups, options.iterations,
+      options.checked);
 }
 
 std::string table_heading(host::CallKind kind, std::span<const Placement> placements) {
@@ -214,11 +214,13 @@ std::string sweep_json(const SweepSetting& setting, const SweepOptions& options,
   }
   return fmt::format(
       "{{\"rank\": {}, \"world\": {}, \"epoch\": {}, \"algorithm\": \"{}\", \"reason\": {}, "
+      "{}, "
       "\"warm_ups\": {}, \"iterations\": {}, \"checked\": {}, \"times_of\": \"slowest rank\", "
       "\"wrong\": {}, \"average_busbw_gb_s\": {:.6f}, \"retransmissions\": {},\n \"rows\": "
       "[\n{}\n ]}}\n",
       setting.place.rank, world, setting.epoch, setting.algorithm,
-      text::json_string(setting.reason), options.warm_ups, options.iterations, options.checked,
+      text::json_string(setting.reason), rings_json(setting.rings, setting.missing_rings),
+      options.warm_ups, options.iterations, options.checked,
       wrong_text(wrong_elements_of(rows), "null"), average_bus_bandwidth(rows, world),
       wrong_text(retransmissions, "null"), fmt::join(row_texts, ",\n"));
 }

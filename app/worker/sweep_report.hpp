@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace weir::app {
 
@@ -17,8 +18,10 @@ namespace weir::app {
 struct SweepSetting {
   host::Place place;
   std::uint32_t epoch = 0;
-  std::string algorithm; // "switch" or "ring"
-  std::string reason;    // why not "switch"
+  std::string algorithm;            // "switch" or "ring"
+  std::string reason;               // why not "switch"
+  std::vector<std::uint32_t> rings; // that carry the calls
+  std::string missing_rings;        // why others do not
 };
 
 /// Before all rows.

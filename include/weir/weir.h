@@ -80,11 +80,17 @@ typedef enum weir_transport {
   WEIR_VERBS = 1     /* a RoCE NIC by libibverbs */
 } weir_transport;
 
-/* What to do when the hello shows that nobody aggregates. */
+/* What to do when no ring is left: nobody aggregates, or no switch answers the hellos. */
 typedef enum weir_fallback {
-  WEIR_FALLBACK_NONE = 0, /* fail with WEIR_NOT_AGGREGATED */
+  WEIR_FALLBACK_NONE = 0, /* fail: WEIR_NOT_AGGREGATED, WEIR_TIMEOUT or WEIR_RETRY_EXCEEDED */
   WEIR_FALLBACK_RING = 1  /* reduce on the hosts, to the same bits */
 } weir_fallback;
+
+/* What to do when some of the group's rings have no answer for all ranks, and others have. */
+typedef enum weir_missing_rings {
+  WEIR_MISSING_RINGS_LEAVE_OUT = 0, /* go on with the others; weir_group_missing_rings says why */
+  WEIR_MISSING_RINGS_REFUSE = 1     /* all rings or none, as if none had an answer */
+} weir_missing_rings;
 
 /* Whose memory a weir_memory is. */
 typedef enum weir_memory_kind {
@@ -157,6 +163,7 @@ typedef struct weir_group_options {
   const char* switch_key;
   const char* switch_authority;
   const char* switch_name; /* in its certificate, if it is not HOST; NULL: $WEIR_SWITCH_NAME */
+  weir_missing_rings missing_rings;
 } weir_group_options;
 
 /* Fill in the defaults. */
@@ -234,6 +241,12 @@ uint32_t weir_group_epoch(const weir_group* group);
 const char* weir_group_algorithm(const weir_group* group);
 /* Why it is "ring"; "" if it is not. The group owns the string. */
 const char* weir_group_fallback_reason(const weir_group* group);
+/* How many rings carry the group's calls, and the ids of the first `capacity` of them, in the
+ * options' order. 0 unless the algorithm is "switch". */
+size_t weir_group_rings(const weir_group* group, uint32_t* ids, size_t capacity);
+/* Why other rings of the options do not: the same sentence on all ranks; "" if they all do. The
+ * group owns the string. */
+const char* weir_group_missing_rings(const weir_group* group);
 /* How "ring" reduces tensors of this type: "reduce-scatter" or "chain". */
 const char* weir_ring_schedule(weir_data_type type);
 

@@ -30,6 +30,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace weir {
 
@@ -195,6 +196,15 @@ class Group {
   std::string_view algorithm() const { return weir_group_algorithm(get()); }
 
   std::string_view fallback_reason() const { return weir_group_fallback_reason(get()); }
+
+  /// Ids of those that carry the calls.
+  std::vector<std::uint32_t> rings() const {
+    std::vector<std::uint32_t> ids(weir_group_rings(get(), nullptr, 0));
+    weir_group_rings(get(), ids.data(), ids.size());
+    return ids;
+  }
+
+  std::string_view missing_rings() const { return weir_group_missing_rings(get()); }
 
   /// Of the ranks that live. This group is to be destroyed as always.
   Group shrink() { return shrunk_with(nullptr); }

@@ -93,6 +93,10 @@ class TimedListener : public host::TransportListener {
     listener_.completed(channel);
   }
 
+  void failed(std::size_t channel, const host::Error& error) override {
+    listener_.failed(channel, error);
+  }
+
  private:
   host::TransportListener& listener_;
 };
@@ -114,6 +118,8 @@ class TimedTransport : public host::Transport {
   }
 
   void renew(host::Delivery delivery) override { transport_->renew(delivery); }
+
+  void close(std::size_t channel) override { transport_->close(channel); }
 
   void quiesce() override { transport_->quiesce(); }
 

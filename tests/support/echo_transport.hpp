@@ -32,6 +32,8 @@ class EchoTransport : public host::Transport {
 
   void renew(host::Delivery) override {}
 
+  void close(std::size_t) override {}
+
   void quiesce() override {}
 
   bool post(std::size_t, const host::OutgoingMessage& message) override {

@@ -96,6 +96,8 @@ TEST_F(CApi, NoGroupHasNoProperties) {
   EXPECT_EQ(weir_group_epoch(nullptr), 0);
   EXPECT_STREQ(weir_group_algorithm(nullptr), "");
   EXPECT_STREQ(weir_group_fallback_reason(nullptr), "");
+  EXPECT_STREQ(weir_group_missing_rings(nullptr), "");
+  EXPECT_EQ(weir_group_rings(nullptr, nullptr, 0), 0);
   EXPECT_EQ(weir_group_parent_rank(nullptr, 0), -1);
   EXPECT_EQ(weir_group_descriptor(nullptr), -1);
 }
@@ -229,6 +231,8 @@ TEST_F(OneRank, SaysWhatItIs) {
   EXPECT_GT(weir_group_epoch(group_), 1'000'000'000U) << "wall-clock seconds";
   EXPECT_STREQ(weir_group_algorithm(group_), "alone");
   EXPECT_STREQ(weir_group_fallback_reason(group_), "");
+  EXPECT_STREQ(weir_group_missing_rings(group_), "");
+  EXPECT_EQ(weir_group_rings(group_, nullptr, 0), 0) << "nothing travels";
   EXPECT_EQ(weir_group_parent_rank(group_, 0), 0);
   EXPECT_EQ(weir_group_parent_rank(group_, 1), -1);
   weir_group_statistics statistics{.size = sizeof(statistics)};
@@ -378,6 +382,8 @@ TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
        [](auto& o) { o.keep_alive_ms = 2999; }},
       {"fallback: found 3; allowed: WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING",
        [](auto& o) { std::memset(&o.fallback, 3, 1); }},
+      {"missing_rings: found 2; allowed: WEIR_MISSING_RINGS_LEAVE_OUT, WEIR_MISSING_RINGS_REFUSE",
+       [](auto& o) { std::memset(&o.missing_rings, 2, 1); }},
   };
   const weir_group_options sound = options_;
   for (const Row& row : rows) {

@@ -66,6 +66,8 @@ class CheckedTransport : public Transport {
 
   void renew(Delivery delivery) override { transport_->renew(delivery); }
 
+  void close(std::size_t channel) override { transport_->close(channel); }
+
   void quiesce() override { transport_->quiesce(); }
 
   bool poll(TransportListener& listener) override { return transport_->poll(listener); }

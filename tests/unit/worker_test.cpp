@@ -254,7 +254,10 @@ TEST(SweepReport, SumsUp) {
   EXPECT_THAT(sweep_ending(unchecked, 2), HasSubstr("Wrong elements: nothing was checked\n"));
   EXPECT_THAT(sweep_json({.place = {0, 2}, .algorithm = "ring", .reason = "found \"x\""}, {},
                          unchecked, std::nullopt),
-              HasSubstr(R"("reason": "found \"x\"", )"));
+              HasSubstr(R"("reason": "found \"x\"", "rings": [], "missing_rings": "", )"));
+  EXPECT_THAT(sweep_json({.place = {0, 2}, .rings = {1, 7}, .missing_rings = "ring 2 is left out"},
+                         {}, unchecked, std::nullopt),
+              HasSubstr(R"("rings": [1, 7], "missing_rings": "ring 2 is left out", )"));
 }
 
 TEST(SweepReport, WritesTimesWithAboutFourDigits) {

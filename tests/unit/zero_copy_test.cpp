@@ -313,6 +313,19 @@ struct TwoPeers : testing::Test {
   Peer b{1};
 };
 
+TEST_F(TwoPeers, AClosedChannelTakesNothingAndReportsNothing) {
+  Bytes place(700, 0xee);
+  a.post(0, pattern(10, 1), place);
+  a.transport->close(0);
+  b.post(0, pattern(700, 101), {});
+  settle();
+  EXPECT_TRUE(a.arrivals.empty());
+  EXPECT_EQ(a.completions, 0U);
+  EXPECT_EQ(place, Bytes(700, 0xee));
+  EXPECT_EQ(b.completions, 0U) << "nobody acknowledges";
+  EXPECT_TRUE(b.arrivals.empty()) << "what waited to be sent as well";
+}
+
 TEST_F(TwoPeers, AMessageIsStoredWhereItsResultBelongs) {
   const Bytes from_a = pattern(700, 1);
   const Bytes from_b = pattern(700, 101);

@@ -4,6 +4,7 @@
 #include "host/api/c_options.hpp"
 #include "host/api/c_structs.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -141,6 +142,19 @@ const char* weir_group_algorithm(const weir_group* group) {
 
 const char* weir_group_fallback_reason(const weir_group* group) {
   return group != nullptr ? group->fallback_reason.c_str() : "";
+}
+
+size_t weir_group_rings(const weir_group* group, uint32_t* ids, size_t capacity) {
+  if (group == nullptr) {
+    return 0;
+  }
+  const std::size_t known = ids == nullptr ? 0 : std::min(capacity, group->rings.size());
+  std::copy_n(group->rings.begin(), known, ids);
+  return group->rings.size();
+}
+
+const char* weir_group_missing_rings(const weir_group* group) {
+  return group != nullptr ? group->missing_rings.c_str() : "";
 }
 
 int weir_group_descriptor(weir_group* group) {

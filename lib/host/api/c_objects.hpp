@@ -9,9 +9,11 @@
 #include "host/collective/sparse_outcome.hpp"
 #include "weir/weir.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 struct weir_context {
   std::shared_ptr<weir::host::Device> device;
@@ -24,11 +26,14 @@ struct weir_memory {
 struct weir_group {
   weir_group(std::shared_ptr<weir::host::Device> its_device, weir::host::Group formed)
       : device(std::move(its_device)), group(std::move(formed)),
-        fallback_reason(group.fallback_reason()) {}
+        fallback_reason(group.fallback_reason()), rings(group.rings()),
+        missing_rings(group.missing_rings()) {}
 
   std::shared_ptr<weir::host::Device> device; // for a group that is shrunk to
   weir::host::Group group;
   std::string fallback_reason;
+  std::vector<std::uint32_t> rings; // that carry calls
+  std::string missing_rings;
   weir::host::ScaledSums scaled_sums;
 };
 

@@ -124,6 +124,9 @@ GroupOptions translate(const weir_group_options& options, GroupOptions result) {
   result.epoch = options.epoch;
   result.fallback =
       kind_of<Fallback>(options.fallback, "fallback", "WEIR_FALLBACK_NONE, WEIR_FALLBACK_RING");
+  result.missing_rings =
+      kind_of<MissingRings>(options.missing_rings, "missing_rings",
+                            "WEIR_MISSING_RINGS_LEAVE_OUT, WEIR_MISSING_RINGS_REFUSE");
   result.ack_timeout = std::chrono::milliseconds(options.ack_timeout_ms);
   result.retry_count = options.retry_count;
   result.farewell = std::chrono::milliseconds(options.farewell_ms);

@@ -301,6 +301,14 @@ std::string Group::fallback_reason() const {
   return driver_->fallback_reason();
 }
 
+std::vector<std::uint32_t> Group::rings() const {
+  return driver_->used_rings();
+}
+
+std::string Group::missing_rings() const {
+  return driver_->missing_rings();
+}
+
 int Group::descriptor() const {
   return driver_->descriptor();
 }

@@ -166,6 +166,10 @@ class Group {
   Algorithm algorithm() const;
   /// Why the hosts reduce. Empty when they do not.
   std::string fallback_reason() const;
+  /// Ids of the rings that carry the calls, in the options' order. Empty when no switch reduces.
+  std::vector<std::uint32_t> rings() const;
+  /// Why others of the options' rings do not. Empty when they all do, or no switch reduces.
+  std::string missing_rings() const;
   GroupStatistics statistics() const;
   /// For poll(2), together with others: readable while a Pending is done and has not been asked
   /// since, or after an error. The group's: not to be read or closed. Throws Error.

@@ -71,6 +71,10 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   const std::string& fallback_reason() const { return membership_.fallback_reason; }
 
+  const std::vector<std::uint32_t>& used_rings() const { return membership_.used_rings; }
+
+  const std::string& missing_rings() const { return membership_.missing_rings; }
+
   GroupStatistics statistics();
 
   /// As RequestQueue::descriptor. Throws Error.

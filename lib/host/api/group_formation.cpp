@@ -4,11 +4,13 @@
 #include "host/api/transport_options.hpp"
 #include "host/base/control_note.hpp"
 #include "host/base/random_bytes.hpp"
+#include "host/base/stall_timer.hpp"
 #include "host/collective/lone_reducer.hpp"
 #include "host/collective/ring_collectives.hpp"
 #include "host/collective/switch_reducer.hpp"
 #include "host/rendezvous/agreement.hpp"
 #include "host/rendezvous/allocated_rings.hpp"
+#include "host/rendezvous/hello_outcomes.hpp"
 #include "host/rendezvous/rendezvous.hpp"
 #include "host/switch_rings/held_rings.hpp"
 #include "wire/address.hpp"
@@ -40,21 +42,13 @@ std::uint32_t draw_nonce() {
   return random_number(1, UINT32_MAX);
 }
 
-/// The outcome of the hellos for the whole job, the same on every rank. The first error that a
-/// fallback cannot mend; otherwise that no switch aggregates; otherwise none.
-std::optional<Error> worst_of(const std::vector<Blob>& outcomes) {
-  std::optional<Error> worst;
-  const auto world = static_cast<std::uint16_t>(outcomes.size());
-  for (std::uint16_t rank = 0; rank < world; ++rank) {
-    if (outcomes[rank].empty()) {
-      continue;
-    }
-    const Error error = decode_error(outcomes[rank], {rank, world});
-    if (!worst || worst->code() == ErrorCode::not_aggregated) {
-      worst = error;
-    }
+/// How long the ranks wait for answers to their hellos. Who can go on without an answer needs time
+/// to agree on that, which the other ranks do not wait for longer than form_timeout.
+std::chrono::milliseconds hello_patience(const GroupOptions& options) {
+  if (options.rings.size() == 1 && options.fallback == Fallback::none) {
+    return options.timeout;
   }
-  return worst;
+  return std::min(options.timeout, options.form_timeout / 2);
 }
 
 /// form() may be called once.
@@ -98,9 +92,13 @@ class GroupFormation {
   void connect(const Blob& predecessor, const Blob& successor);
   WindowConfig window_config(std::size_t channel) const;
   void greet();
-  std::optional<Error> exchange_hellos(const std::vector<const MessageWindow*>& windows);
-  Error with_explanation(const Error& error,
-                         const std::vector<const MessageWindow*>& windows) const;
+  HelloOutcomes exchange_hellos(const std::vector<const MessageWindow*>& windows);
+  void await_answers();
+  std::optional<Error> outcome_of(std::size_t channel, const MessageWindow& window) const;
+  Error silence_of(std::size_t channel, const MessageWindow& window) const;
+  void explain_silence(HelloOutcomes& outcomes,
+                       const std::vector<const MessageWindow*>& windows) const;
+  void use_rings(const RingChoice& choice);
   void step_quietly();
   void fall_back(const Error& error);
   std::unique_ptr<Engine> make_engine(std::vector<std::unique_ptr<Reducer>> channels);
@@ -293,14 +291,30 @@ void GroupFormation::greet() {
     channels.push_back(std::move(channel));
   }
   membership_.engine = make_engine(std::move(channels));
-  const std::optional<Error> outcome = exchange_hellos(windows);
-  const Blob blob = outcome ? encode(*outcome) : Blob();
+  const HelloOutcomes own = exchange_hellos(windows);
   // A neighbour may still lack the acknowledgement of its hello.
-  const auto outcomes =
-      rendezvous_.gather(blob, "what became of its hello", [this] { step_quietly(); });
-  if (const std::optional<Error> worst = worst_of(outcomes)) {
-    fall_back(*worst);
+  const auto blobs =
+      rendezvous_.gather(encode(own), "what became of its hello", [this] { step_quietly(); });
+  std::vector<HelloOutcomes> outcomes;
+  for (std::uint16_t rank = 0; rank < options_.world; ++rank) {
+    outcomes.push_back(
+        decode_hello_outcomes(blobs[rank], options_.rings.size(), {rank, options_.world}));
   }
+  use_rings(choose_rings(outcomes));
+}
+
+/// Those that all ranks have an answer of. No call has begun yet, so none moves to another ring.
+void GroupFormation::use_rings(const RingChoice& choice) {
+  const bool may_leave_out = options_.missing_rings == MissingRings::leave_out;
+  if (choice.kept.empty() || !(choice.missing.empty() || may_leave_out)) {
+    fall_back(shortage(choice, membership_.rings));
+    return;
+  }
+  membership_.engine->keep(choice.kept);
+  for (const std::size_t channel : choice.kept) {
+    membership_.used_rings.push_back(membership_.rings[channel]);
+  }
+  membership_.missing_rings = describe_missing(choice, membership_.rings);
 }
 
 std::unique_ptr<Engine>
@@ -309,39 +323,77 @@ GroupFormation::make_engine(std::vector<std::unique_ptr<Reducer>> channels) {
                                   *membership_.transport, options_.timeout);
 }
 
-/// Of a ring of the configuration whose hello got no answer: only the switch knows why.
-Error GroupFormation::with_explanation(const Error& error,
-                                       const std::vector<const MessageWindow*>& windows) const {
+/// An error of the device is one of every ring.
+HelloOutcomes GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
+  try {
+    await_answers();
+  } catch (const Error& error) {
+    return HelloOutcomes(windows.size(), error);
+  }
+  HelloOutcomes outcomes;
+  for (std::size_t channel = 0; channel < windows.size(); ++channel) {
+    outcomes.push_back(outcome_of(channel, *windows[channel]));
+  }
+  explain_silence(outcomes, windows);
+  return outcomes;
+}
+
+void GroupFormation::await_answers() {
+  StallTimer timer(hello_patience(options_), Clock::now());
+  do {
+    membership_.progress(Clock::now() + StallTimer::kLookPeriod);
+    timer.look(Clock::now());
+  } while (!membership_.engine->hellos_are_over() && !timer.is_over());
+}
+
+std::optional<Error> GroupFormation::outcome_of(std::size_t channel,
+                                                const MessageWindow& window) const {
+  if (const std::optional<Error>& failure = membership_.engine->failure(channel)) {
+    return failure;
+  }
+  if (window.state() == MessageWindow::State::greeting) {
+    return silence_of(channel, window);
+  }
+  if (window.answer() == MessageWindow::Answer::plain) {
+    return Error(ErrorCode::not_aggregated, std::nullopt, window.explain_plain());
+  }
+  return std::nullopt;
+}
+
+Error GroupFormation::silence_of(std::size_t channel, const MessageWindow& window) const {
+  const std::chrono::milliseconds waited = hello_patience(options_);
+  if (options_.rings.size() == 1) {
+    return membership_.engine->standstill(channel, waited);
+  }
+  if (window.answer() == MessageWindow::Answer::none) {
+    return {ErrorCode::timeout, std::nullopt,
+            fmt::format("rank {} got no answer to its hello within {} ms", options_.rank,
+                        waited.count())};
+  }
+  return {ErrorCode::retry_exceeded, plan_.successor(),
+          fmt::format("rank {} has not acknowledged the hello of rank {} within {} ms",
+                      plan_.successor(), options_.rank, waited.count())};
+}
+
+/// Of a ring of the configuration only the switch knows why it is silent. If another ring of the
+/// group has answered, it may as well be gone.
+void GroupFormation::explain_silence(HelloOutcomes& outcomes,
+                                     const std::vector<const MessageWindow*>& windows) const {
   const auto is_silent = [](const MessageWindow* window) {
     return window->answer() == MessageWindow::Answer::none;
   };
-  const auto silent = std::ranges::find_if(windows, is_silent);
-  const bool is_late =
-      error.code() == ErrorCode::timeout || error.code() == ErrorCode::retry_exceeded;
-  if (!is_late || silent == windows.end() || !membership_.ring_claim) {
-    return error;
+  if (!membership_.ring_claim || !std::ranges::all_of(windows, is_silent)) {
+    return;
   }
-  return {
-      error.code(), error.rank(),
-      fmt::format("{}; {}", static_cast<const char*>(error.what()), (*silent)->explain_silence())};
-}
-
-/// The error in the answers. None when the switch aggregates every ring.
-std::optional<Error>
-GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
-  try {
-    while (!membership_.engine->channels_are_idle()) {
-      membership_.progress(Deadline::max());
-    }
-  } catch (const Error& error) {
-    return with_explanation(error, windows);
-  }
-  for (const MessageWindow* window : windows) {
-    if (window->answer() != MessageWindow::Answer::aggregated) {
-      return Error(ErrorCode::not_aggregated, std::nullopt, window->explain_plain());
+  for (std::size_t channel = 0; channel < windows.size(); ++channel) {
+    std::optional<Error>& error = outcomes[channel];
+    const bool is_late = error && (error->code() == ErrorCode::timeout ||
+                                   error->code() == ErrorCode::retry_exceeded);
+    if (is_late) {
+      error = Error(error->code(), error->rank(),
+                    fmt::format("{}; {}", error->what(), windows[channel]->explain_silence()));
     }
   }
-  return std::nullopt;
 }
 
 /// Steps for peers that need an acknowledgement. Errors are ignored: our own outcome is known.
@@ -355,7 +407,7 @@ void GroupFormation::step_quietly() {
 /// Reduces on the hosts, or throws the error if that is not allowed or no help. Makes new queue
 /// pairs: a switch may have admitted the old ones to a ring.
 void GroupFormation::fall_back(const Error& error) {
-  if (error.code() != ErrorCode::not_aggregated || options_.fallback != Fallback::ring) {
+  if (!hosts_may_reduce(error.code()) || options_.fallback != Fallback::ring) {
     throw error;
   }
   membership_.algorithm = Algorithm::ring;

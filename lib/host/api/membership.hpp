@@ -28,7 +28,9 @@ struct Membership {
   std::uint64_t callers_turned_away = 0;
   std::shared_ptr<GroupHistory> history; // before the waiter, which knows its listener
   std::vector<std::uint16_t> members;    // original ranks, by rank
-  std::vector<std::uint32_t> rings;      // ids
+  std::vector<std::uint32_t> rings;      // ids, by channel
+  std::vector<std::uint32_t> used_rings; // of those: the ones that carry the calls
+  std::string missing_rings;             // why the others do not; empty: there are none
   std::unique_ptr<HeldRings> held_rings; // on rank 0, if it had them made
   std::unique_ptr<RingClaim> ring_claim; // if the switch's configuration has them
   std::unique_ptr<Transport> transport;

@@ -17,10 +17,16 @@ enum class TransportKind : std::uint8_t {
   verbs,    // a RoCE NIC through libibverbs
 };
 
-/// What to do when the hello shows that nobody aggregates.
+/// What to do when no ring is left: nobody aggregates, or no switch answers the hellos.
 enum class Fallback : std::uint8_t {
-  none, // fail with not_aggregated
+  none, // fail
   ring, // reduce on the hosts, over the same connections, to the same bits
+};
+
+/// What to do when a ring's switch has not answered all ranks' hellos, and another ring's has.
+enum class MissingRings : std::uint8_t {
+  leave_out, // go on with the rings that have answered
+  refuse,    // all rings or none: as if no switch had answered
 };
 
 /// Who says which ids the rings have.
@@ -87,6 +93,7 @@ struct GroupOptions {
   // may be alive.
   std::uint32_t epoch = 0;
   Fallback fallback = Fallback::none;
+  MissingRings missing_rings = MissingRings::leave_out;
   TransportKind transport = TransportKind::software;
   std::string device; // software: a network interface; verbs: an RDMA device such as mlx5_0, rxe0
   std::string ip;     // software: this rank's address, as in the switch's ring; empty: the device's

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -25,16 +26,33 @@ bool is_symptom(const Error& error) {
 
 Engine::Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> channels,
                Transport& transport, std::chrono::milliseconds timeout)
-    : place_(place), channels_(std::move(channels)), transport_(transport), timeout_(timeout),
-      stall_timer_(timeout, Clock::now()) {}
+    : place_(place), channels_(std::move(channels)), used_(channels_.size()),
+      failures_(channels_.size()), transport_(transport), timeout_(timeout),
+      stall_timer_(timeout, Clock::now()) {
+  std::iota(used_.begin(), used_.end(), 0);
+}
+
+bool Engine::hellos_are_over() const {
+  return std::ranges::all_of(
+      used_, [this](std::size_t at) { return channels_[at]->is_idle() || failures_[at]; });
+}
+
+void Engine::keep(std::vector<std::size_t> channels) {
+  assert(!is_attached() && std::ranges::is_sorted(channels));
+  for (const std::size_t channel : used_) {
+    if (!std::ranges::binary_search(channels, channel)) {
+      transport_.close(channel);
+    }
+  }
+  used_ = std::move(channels);
+}
 
 void Engine::attach(JobControl& control) {
   control_ = &control;
 }
 
 bool Engine::channels_are_idle() const {
-  return std::all_of(channels_.begin(), channels_.end(),
-                     [](const auto& channel) { return channel->is_idle(); });
+  return all_used([](const Reducer& channel) { return channel.is_idle(); });
 }
 
 Deadline Engine::due() const {
@@ -136,8 +154,8 @@ Progress Engine::progress() const {
 }
 
 void Engine::begin_slices(const Job& job) {
-  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
-    channels_[channel]->begin(share_of(job, channel));
+  for (std::size_t part = 0; part < used_.size(); ++part) {
+    carrier(part).begin(share_of(job, part));
   }
 }
 
@@ -152,19 +170,19 @@ void Engine::begin_ready() {
 }
 
 /// Of what is under way.
-Slice Engine::share_of(const Job& job, std::size_t channel) const {
+Slice Engine::share_of(const Job& job, std::size_t part) const {
   if (job.series == nullptr) {
-    return slice_of(job.call, place_, job.buffers, channel, channels_.size());
+    return slice_of(job.call, place_, job.buffers, part, used_.size());
   }
   const Exchange exchange = job.series->current();
-  Slice slice = slice_of(exchange.call, place_, exchange.buffers, channel, channels_.size());
+  Slice slice = slice_of(exchange.call, place_, exchange.buffers, part, used_.size());
   slice.call = job.call; // that is what another rank may have called otherwise
   return slice;
 }
 
 bool Engine::post_messages() {
   bool moved = false;
-  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+  for (const std::size_t channel : used_) {
     while (const std::optional<OutgoingMessage> message = channels_[channel]->next()) {
       if (!transport_.post(channel, *message)) { // the send queue has room for every window
         throw Error(ErrorCode::transport_failure, std::nullopt,
@@ -178,15 +196,39 @@ bool Engine::post_messages() {
 }
 
 Arrival Engine::arrived(std::size_t channel, const IncomingMessage& message) {
-  const Arrival arrival = channels_[channel]->accept(message);
   ++results_received_;
   note_move();
-  return arrival;
+  try {
+    return channels_[channel]->accept(message);
+  } catch (const Error& error) {
+    if (is_attached()) {
+      throw;
+    }
+    note_failure(channel, error);
+    return Arrival::ignored;
+  }
 }
 
 void Engine::completed(std::size_t channel) {
   channels_[channel]->complete();
   note_move();
+}
+
+/// A channel that carries calls ends them all.
+void Engine::failed(std::size_t channel, const Error& error) {
+  if (is_attached()) {
+    throw Error(error.code(), error.rank(),
+                fmt::format("{}; {}", static_cast<const char*>(error.what()),
+                            channels_[channel]->describe()));
+  }
+  note_failure(channel, error);
+}
+
+/// What follows the first error is no cause.
+void Engine::note_failure(std::size_t channel, const Error& error) {
+  if (!failures_[channel]) {
+    failures_[channel] = error;
+  }
 }
 
 void Engine::note_move() {
@@ -202,18 +244,18 @@ std::size_t Engine::bytes_done() const {
 /// Of the first job's exchange that is under way.
 std::size_t Engine::exchanged_bytes() const {
   std::size_t bytes = 0;
-  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
-    const bool is_here = channels_[channel]->finished() > exchanges_done_;
-    bytes += is_here ? share_of(*jobs_.front(), channel).bytes() : channels_[channel]->bytes_done();
+  for (std::size_t part = 0; part < used_.size(); ++part) {
+    const bool is_here = carrier(part).finished() > exchanges_done_;
+    bytes += is_here ? share_of(*jobs_.front(), part).bytes() : carrier(part).bytes_done();
   }
   return bytes;
 }
 
 void Engine::retire_jobs() {
-  const auto has_finished = [this](const auto& channel) {
-    return channel->finished() > exchanges_done_;
+  const auto has_finished = [this](const Reducer& channel) {
+    return channel.finished() > exchanges_done_;
   };
-  while (!jobs_.empty() && std::ranges::all_of(channels_, has_finished)) {
+  while (!jobs_.empty() && all_used(has_finished)) {
     if (!go_on(*jobs_.front())) {
       return;
     }
@@ -271,28 +313,24 @@ void Engine::average(const Job& job) const {
 }
 
 /// Between jobs there is nothing to wait for. Frames alone are no progress: repeats may go on for
-/// ever.
+/// ever. Who waits for hellos has a deadline.
 void Engine::check_stall() {
-  if (!stall_timer_.is_over() || channels_are_idle()) {
+  if (!is_attached() || !stall_timer_.is_over() || channels_are_idle()) {
     return;
   }
-  if (control_ == nullptr) {
-    throw Error(ErrorCode::timeout, std::nullopt, describe_standstill());
-  }
   if (control_->may_suspect(Suspicion::Kind::standstill)) {
-    control_->suspect(Suspicion::Kind::standstill,
-                      Error(ErrorCode::timeout, std::nullopt, describe_standstill()));
+    const auto busy =
+        std::ranges::find_if(used_, [this](std::size_t at) { return !channels_[at]->is_idle(); });
+    control_->suspect(Suspicion::Kind::standstill, standstill(*busy, timeout_));
   }
 }
 
 /// What tells a rank that does not get the CPU from one that gets no frames, and that from frames
 /// that do not help.
-std::string Engine::describe_standstill() const {
-  const auto busy = std::find_if(channels_.begin(), channels_.end(),
-                                 [](const auto& channel) { return !channel->is_idle(); });
-  const auto channel = static_cast<std::size_t>(busy - channels_.begin());
-  std::string text = fmt::format("nothing moved for {} ms; {}; meanwhile this rank {}",
-                                 timeout_.count(), (*busy)->describe(), stall_timer_.describe());
+Error Engine::standstill(std::size_t channel, std::chrono::milliseconds waited) const {
+  std::string text =
+      fmt::format("nothing moved for {} ms; {}; meanwhile this rank {}", waited.count(),
+                  channels_[channel]->describe(), stall_timer_.describe());
   const auto add = [&](std::string_view what, const std::optional<std::uint64_t>& before,
                        const std::optional<std::uint64_t>& after) {
     if (before && after) {
@@ -304,7 +342,8 @@ std::string Engine::describe_standstill() const {
   add("were repeated", when_moved_.retransmitted_packets, now.retransmitted_packets);
   add("ACK timers ran out", when_moved_.ack_timeouts, now.ack_timeouts);
   const std::string connections = transport_.describe(channel);
-  return connections.empty() ? text : fmt::format("{}; {}", text, connections);
+  return {ErrorCode::timeout, std::nullopt,
+          connections.empty() ? text : fmt::format("{}; {}", text, connections)};
 }
 
 } // namespace weir::host

@@ -9,6 +9,7 @@
 #include "host/control/job_control.hpp"
 #include "host/transport/transport.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -31,15 +32,30 @@ struct Job {
   std::atomic<bool> done = false;          // written by the engine, last of all
 };
 
-/// Runs jobs over all channels, in their order and without a gap. Never blocks. The owner calls
+/// Runs jobs over its channels, in their order and without a gap. Never blocks. The owner calls
 /// step() until they are done, and now and then between jobs, for peers that still need an
 /// acknowledgement. One thread at a time.
+///
+/// Before attach(), a channel may fail, or stay without an answer to its hello: the others go on,
+/// and keep() leaves it out.
 class Engine : private TransportListener {
  public:
   Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> channels, Transport& transport,
          std::chrono::milliseconds timeout);
 
-  /// From now on jobs may start, and the end of another rank is noticed.
+  /// Whether each channel is idle or has failed.
+  bool hellos_are_over() const;
+
+  /// Why the channel has failed; none if it has not. For before attach().
+  const std::optional<Error>& failure(std::size_t channel) const { return failures_[channel]; }
+
+  /// That nothing has moved for so long, and where the channel stands.
+  Error standstill(std::size_t channel, std::chrono::milliseconds waited) const;
+
+  /// Closes all channels but these, which ascend. Jobs are cut into as many parts.
+  void keep(std::vector<std::size_t> channels);
+
+  /// From now on jobs may start, and the end of another rank or channel is noticed.
   void attach(JobControl& control);
 
   /// Begins the job. Others may be running. Throws Error.
@@ -48,7 +64,7 @@ class Engine : private TransportListener {
   /// Does all work that is possible now; true when there was any. Throws Error.
   bool step();
 
-  /// Whether every channel has its results and acknowledgements.
+  /// Whether every channel that is used has its results and acknowledgements.
   bool channels_are_idle() const;
 
   bool is_waiting() const { return !jobs_.empty() || !channels_are_idle(); }
@@ -66,6 +82,8 @@ class Engine : private TransportListener {
  private:
   Arrival arrived(std::size_t channel, const IncomingMessage& message) override;
   void completed(std::size_t channel) override;
+  void failed(std::size_t channel, const Error& error) override;
+  void note_failure(std::size_t channel, const Error& error);
   void consult_control(Deadline now);
   void poll_control();
   Progress progress() const;
@@ -73,7 +91,7 @@ class Engine : private TransportListener {
   void drain();
   void begin_slices(const Job& job);
   void begin_ready();
-  Slice share_of(const Job& job, std::size_t channel) const;
+  Slice share_of(const Job& job, std::size_t part) const;
   bool post_messages();
   std::size_t bytes_done() const;
   std::size_t exchanged_bytes() const;
@@ -83,10 +101,21 @@ class Engine : private TransportListener {
   void average(const Job& job) const;
   void note_move();
   void check_stall();
-  std::string describe_standstill() const;
+
+  bool is_attached() const { return control_ != nullptr; }
+
+  /// Of the job's part that a channel carries.
+  Reducer& carrier(std::size_t part) const { return *channels_[used_[part]]; }
+
+  template <typename Predicate>
+  bool all_used(Predicate predicate) const {
+    return std::ranges::all_of(used_, [&](std::size_t at) { return predicate(*channels_[at]); });
+  }
 
   const Place place_;
   std::vector<std::unique_ptr<Reducer>> channels_;
+  std::vector<std::size_t> used_;              // the channels that share the jobs, in their order
+  std::vector<std::optional<Error>> failures_; // by channel, before attach()
   Transport& transport_;
   JobControl* control_ = nullptr;
   const std::chrono::milliseconds timeout_;

@@ -8,7 +8,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kBlobVersion = 4; // of this blob
+constexpr std::uint32_t kBlobVersion = 5; // of this blob
 
 /// The options that all ranks share. The ring ids and the address follow it.
 struct IntroductionBody {
@@ -19,6 +19,7 @@ struct IntroductionBody {
   wire::be32 path_mtu;
   wire::be32 transport;
   wire::be32 fallback;
+  wire::be32 missing_rings;
   wire::be32 rings;
   wire::be32 ring_ids;
   wire::be32 ring_source;
@@ -35,6 +36,7 @@ IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarna
           wire::be32(options.path_mtu),
           wire::be32(static_cast<std::uint32_t>(options.transport)),
           wire::be32(static_cast<std::uint32_t>(options.fallback)),
+          wire::be32(static_cast<std::uint32_t>(options.missing_rings)),
           wire::be32(static_cast<std::uint32_t>(options.rings.size())),
           wire::be32(static_cast<std::uint32_t>(options.ring_ids)),
           wire::be32(static_cast<std::uint32_t>(source)),
@@ -75,6 +77,7 @@ Introduction read(const GroupOptions& options, std::uint16_t rank,
   compare.same("path_mtu", found.path_mtu.get(), own.path_mtu.get());
   compare.same("transport", found.transport.get(), own.transport.get());
   compare.same("fallback", found.fallback.get(), own.fallback.get());
+  compare.same("missing_rings", found.missing_rings.get(), own.missing_rings.get());
   compare.same("number of rings", found.rings.get(), own.rings.get());
   compare.same("ring ids left open", found.ring_ids.get(), own.ring_ids.get());
   const std::size_t fixed = sizeof(IntroductionBody) + options.rings.size() * sizeof(wire::be32);

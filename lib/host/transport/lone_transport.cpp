@@ -32,6 +32,8 @@ class LoneTransport : public Transport {
 
   bool post(std::size_t /*channel*/, const OutgoingMessage& /*message*/) override { return false; }
 
+  void close(std::size_t /*channel*/) override {}
+
   void quiesce() override {}
 
   bool poll(TransportListener& /*listener*/) override { return false; }

@@ -60,6 +60,7 @@ void SoftwareTransport::renew(Delivery delivery) {
     channel.incoming_psn = random_number(0, k24Bits);
     channel.inbox_key = (random_number(0, k24Bits) << 8) | static_cast<std::uint32_t>(i);
     channel.outgoing = channel.incoming = nullptr;
+    channel.is_closed = false;
     if (delivery == Delivery::by_write) {
       device_->memory().add(channel.inbox_key, channel.inbox);
     }
@@ -179,6 +180,13 @@ bool SoftwareTransport::post(std::size_t index, const OutgoingMessage& message) 
   return channel.outgoing->post(request) == endpoint::PostResult::posted;
 }
 
+void SoftwareTransport::close(std::size_t index) {
+  Channel& channel = channels_[index];
+  channel.is_closed = true;
+  channel.outgoing->close();
+  channel.incoming->close();
+}
+
 /// A closed queue pair drops what comes. Nobody but poll() would store it.
 void SoftwareTransport::quiesce() {
   for (std::size_t i = 0; i < device_->size(); ++i) {
@@ -203,8 +211,10 @@ bool SoftwareTransport::poll(TransportListener& listener) {
     moved |= drain_outgoing(channel, listener);
   }
   moved |= transmit();
-  for (const Channel& channel : channels_) {
-    throw_if_failed(channel);
+  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+    if (const std::optional<Error> failure = failure_of(channels_[channel])) {
+      listener.failed(channel, *failure);
+    }
   }
   if (moved) {
     spins_.restart();
@@ -217,7 +227,7 @@ bool SoftwareTransport::drain_incoming(std::size_t index, TransportListener& lis
   bool moved = false;
   while (const std::optional<endpoint::Completion> completion = channel.incoming->poll()) {
     if (completion->status != endpoint::Status::success) {
-      continue; // throw_if_failed has the cause
+      continue; // failure_of() has the cause
     }
     const Arrival arrival = listener.arrived(index, message_of(channel, *completion));
     if (delivery_ == Delivery::by_write) {
@@ -283,31 +293,36 @@ bool SoftwareTransport::transmit() {
   return moved;
 }
 
-void SoftwareTransport::throw_if_failed(const Channel& channel) const {
-  const auto tell = [&](const endpoint::QueuePair& queue_pair, std::uint16_t neighbour,
-                        std::string_view direction) {
-    if (!queue_pair.failure()) {
-      return;
-    }
-    const endpoint::Status status = *queue_pair.failure();
-    if (status == endpoint::Status::retry_exceeded) {
-      throw Error(
-          ErrorCode::retry_exceeded, neighbour,
+std::optional<Error> SoftwareTransport::failure_of(const Channel& channel) const {
+  if (channel.is_closed) {
+    return std::nullopt;
+  }
+  if (channel.incoming->failure()) {
+    return failure_of(*channel.incoming, {plan_.predecessor(), "from"});
+  }
+  if (channel.outgoing->failure()) {
+    return failure_of(*channel.outgoing, {plan_.successor(), "to"});
+  }
+  return std::nullopt;
+}
+
+/// Of a queue pair that has failed.
+Error SoftwareTransport::failure_of(const endpoint::QueuePair& queue_pair,
+                                    const Neighbour& neighbour) const {
+  const endpoint::Status status = *queue_pair.failure();
+  const std::string ip = wire::to_string(queue_pair.config().remote_ip);
+  if (status != endpoint::Status::retry_exceeded) {
+    return {ErrorCode::transport_failure, neighbour.rank,
+            fmt::format("rank {}: the connection {} rank {} ({}) failed: {}", plan_.rank,
+                        neighbour.direction, neighbour.rank, ip, endpoint::name_of(status))};
+  }
+  return {ErrorCode::retry_exceeded, neighbour.rank,
           fmt::format(
               "rank {}: packets to rank {} ({}) stayed unacknowledged after {} "
               "retries of {} ms: the switch or the link is gone, or the switch "
               "was restarted and refuses them (its `show drops` says so)",
-              plan_.rank, neighbour, wire::to_string(queue_pair.config().remote_ip),
-              plan_.retry_count,
-              std::chrono::round<std::chrono::milliseconds>(plan_.exact_ack_timeout()).count()));
-    }
-    throw Error(ErrorCode::transport_failure, neighbour,
-                fmt::format("rank {}: the connection {} rank {} ({}) failed: {}", plan_.rank,
-                            direction, neighbour, wire::to_string(queue_pair.config().remote_ip),
-                            endpoint::name_of(status)));
-  };
-  tell(*channel.incoming, plan_.predecessor(), "from");
-  tell(*channel.outgoing, plan_.successor(), "to");
+              plan_.rank, neighbour.rank, ip, plan_.retry_count,
+              std::chrono::round<std::chrono::milliseconds>(plan_.exact_ack_timeout()).count())};
 }
 
 Deadline SoftwareTransport::due() const {

@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace weir::host {
@@ -38,6 +40,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t channel, const OutgoingMessage& message) override;
+  void close(std::size_t channel) override;
   void quiesce() override;
   bool poll(TransportListener& listener) override;
 
@@ -65,6 +68,12 @@ class SoftwareTransport : public Transport, private FrameReader {
     std::uint64_t successor_base = 0;
     endpoint::QueuePair* outgoing = nullptr; // to the successor; owned by the device
     endpoint::QueuePair* incoming = nullptr;
+    bool is_closed = false; // by close()
+  };
+
+  struct Neighbour {
+    std::uint16_t rank = 0;
+    std::string_view direction; // "from", "to"
   };
 
   void post_receive(Channel& channel, const OutgoingMessage& message) const;
@@ -77,7 +86,8 @@ class SoftwareTransport : public Transport, private FrameReader {
   bool transmit();
   bool drain_outgoing(std::size_t channel, TransportListener& listener);
   bool drain_incoming(std::size_t channel, TransportListener& listener);
-  void throw_if_failed(const Channel& channel) const;
+  std::optional<Error> failure_of(const Channel& channel) const;
+  Error failure_of(const endpoint::QueuePair& queue_pair, const Neighbour& neighbour) const;
   bool is_lost();
   endpoint::TimePoint now() const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/base/error.hpp"
 #include "host/base/event_waiter.hpp"
 #include "host/transport/message.hpp"
 #include "wire/address.hpp"
@@ -24,6 +25,10 @@ class TransportListener {
   virtual Arrival arrived(std::size_t channel, const IncomingMessage& message) = 0;
   /// The channel's oldest unacknowledged message has been acknowledged.
   virtual void completed(std::size_t channel) = 0;
+
+  /// The channel's connection from or to a neighbour is lost, whose rank the error has. May come
+  /// again until the channel is closed.
+  virtual void failed(std::size_t /*channel*/, const Error& error) { throw error; }
 };
 
 struct TransportStatistics {
@@ -48,8 +53,8 @@ wire::IpAddress ip_of(std::span<const std::uint8_t> address, std::uint16_t rank)
 
 /// Reliable connections from the predecessor and to the successor, one of each per channel (a
 /// channel is a ring of the job). Each channel has an inbox of equal slots, used in turn. Messages
-/// go by_send until renew() says otherwise. Throws Error with the neighbour's rank and the cause
-/// when a connection fails. One thread at a time.
+/// go by_send until renew() says otherwise. Throws Error when the device fails. One thread at a
+/// time.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -68,6 +73,9 @@ class Transport {
 
   /// False when the channel's send queue is full of messages that are not completed.
   virtual bool post(std::size_t channel, const OutgoingMessage& message) = 0;
+  /// Ends the channel's connections, until renew(). Nothing is posted there or reported of it any
+  /// more; what a neighbour still sends is dropped. Not while poll() reports. Does not throw.
+  virtual void close(std::size_t channel) = 0;
   /// Ends the connections. When it returns, nothing reads or writes callers' memory any more. Only
   /// statistics(), describe() and another quiesce(), which does nothing, may follow. Does not
   /// throw.

@@ -114,6 +114,7 @@ class VerbsTransport : public Transport {
   void connect(std::span<const std::uint8_t> predecessor,
                std::span<const std::uint8_t> successor) override;
   bool post(std::size_t channel, const OutgoingMessage& message) override;
+  void close(std::size_t channel) override;
   void quiesce() override;
   bool poll(TransportListener& listener) override;
 
@@ -155,6 +156,7 @@ class VerbsTransport : public Transport {
     std::uint64_t received = 0; // by SEND
     std::uint32_t successor_key = 0;
     std::uint64_t successor_base = 0;
+    bool is_closed = false; // by close()
   };
 
   enum class Direction : std::uint64_t { outgoing = 0, incoming = 1 };
@@ -186,7 +188,8 @@ class VerbsTransport : public Transport {
   void take_send(std::size_t index, const ibv_wc& completion, TransportListener& listener);
   bool drain();
   void destroy_queue_pairs();
-  [[noreturn]] void fail_connection(const ibv_wc& completion, Direction direction) const;
+  static void end_requests(const Channel& channel);
+  Error failure_of(const ibv_wc& completion, Direction direction) const;
 
   const TransportPlan plan_;
   const std::shared_ptr<VerbsNic> nic_;
@@ -232,6 +235,7 @@ void VerbsTransport::renew(Delivery delivery) {
     channel.incoming_psn = random_number(0, 0xffffff);
     channel.posted_psn = channel.outgoing_psn;
     channel.posted = channel.completed = channel.received = 0;
+    channel.is_closed = false;
     channel.inbox_region.reset(); // both at once may exceed the limit of locked memory
     channel.inbox_region =
         nic_->make_region(channel.inbox, IBV_ACCESS_LOCAL_WRITE | peers_access());
@@ -517,10 +521,14 @@ std::span<const ibv_wc> VerbsTransport::take_completions(std::span<ibv_wc, kBatc
 void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener) {
   const std::size_t index = completion.wr_id >> 1;
   const auto direction = static_cast<Direction>(completion.wr_id & 1);
-  if (completion.status != IBV_WC_SUCCESS) {
-    fail_connection(completion, direction);
-  }
   Channel& channel = channels_[index];
+  if (channel.is_closed) {
+    return;
+  }
+  if (completion.status != IBV_WC_SUCCESS) {
+    listener.failed(index, failure_of(completion, direction));
+    return;
+  }
   if (direction == Direction::outgoing) {
     ++channel.completed;
     listener.completed(index);
@@ -554,18 +562,27 @@ void VerbsTransport::take_send(std::size_t index, const ibv_wc& completion,
   }
 }
 
-/// The error state ends each request; a request that has ended touches no memory. A device that
-/// does not say so in time loses its queue pairs, and that waits for it.
-void VerbsTransport::quiesce() {
+/// The error state ends each request; a request that has ended touches no memory.
+void VerbsTransport::end_requests(const Channel& channel) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  for (const Channel& channel : channels_) {
-    for (ibv_qp* queue_pair : {channel.outgoing.get(), channel.incoming.get()}) {
-      if (queue_pair != nullptr) {                            // not destroyed by an earlier call
-        ibv_modify_qp(queue_pair, &attributes, IBV_QP_STATE); // a refusal shows below
-      }
+  for (ibv_qp* queue_pair : {channel.outgoing.get(), channel.incoming.get()}) {
+    if (queue_pair != nullptr) { // not destroyed by an earlier call
+      ibv_modify_qp(queue_pair, &attributes, IBV_QP_STATE);
     }
   }
+}
+
+/// Its requests' completions come all the same.
+void VerbsTransport::close(std::size_t index) {
+  channels_[index].is_closed = true;
+  end_requests(channels_[index]);
+}
+
+/// A device that does not say in time that the requests have ended loses its queue pairs, and that
+/// waits for it.
+void VerbsTransport::quiesce() {
+  std::ranges::for_each(channels_, end_requests);
   if (!drain()) {
     destroy_queue_pairs();
   }
@@ -595,13 +612,12 @@ void VerbsTransport::destroy_queue_pairs() {
   under_way_ = 0; // their requests have ended with them
 }
 
-void VerbsTransport::fail_connection(const ibv_wc& completion, Direction direction) const {
+Error VerbsTransport::failure_of(const ibv_wc& completion, Direction direction) const {
   if (is_own_fault(completion.status)) {
-    throw Error(ErrorCode::transport_failure, plan_.rank,
-                fmt::format("rank {}: its device refused a request: {} (vendor code {:#x}): was "
-                            "registered memory released or unmapped during a call?",
-                            plan_.rank, ibv_wc_status_str(completion.status),
-                            completion.vendor_err));
+    return {ErrorCode::transport_failure, plan_.rank,
+            fmt::format("rank {}: its device refused a request: {} (vendor code {:#x}): was "
+                        "registered memory released or unmapped during a call?",
+                        plan_.rank, ibv_wc_status_str(completion.status), completion.vendor_err)};
   }
   const bool is_outgoing = direction == Direction::outgoing;
   const std::uint16_t neighbour = is_outgoing ? plan_.successor() : plan_.predecessor();
@@ -611,10 +627,10 @@ void VerbsTransport::fail_connection(const ibv_wc& completion, Direction directi
       code == ErrorCode::retry_exceeded
           ? ": the switch or the link is gone, or the switch was restarted and refuses our packets"
           : "";
-  throw Error(code, neighbour,
-              fmt::format("rank {}: the connection {} rank {} failed: {} (vendor code {:#x}){}",
-                          plan_.rank, is_outgoing ? "to" : "from", neighbour,
-                          ibv_wc_status_str(completion.status), completion.vendor_err, hint));
+  return {code, neighbour,
+          fmt::format("rank {}: the connection {} rank {} failed: {} (vendor code {:#x}){}",
+                      plan_.rank, is_outgoing ? "to" : "from", neighbour,
+                      ibv_wc_status_str(completion.status), completion.vendor_err, hint)};
 }
 
 std::string VerbsTransport::describe(std::size_t index) const {
