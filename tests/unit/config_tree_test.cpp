@@ -122,7 +122,7 @@ constexpr Mistake kChildren[]{
      "the switch "
      "answers for"},
     {"children: [{ switch: rack7, ranks: [0], port: h0 }]",
-     "children[0].ranks: found a list of 1; allowed: a list of 2 to 2 ranks"},
+     "children[0].ranks: found a list of 1; allowed: a list of 2 ranks, [FIRST, LAST]"},
     {"children: [{ switch: rack7, ranks: [2, 1], port: h0 }]",
      "children[0].ranks: found [2, 1]; allowed: the first rank first, as [1, 2]"},
     {"children: [{ switch: rack7, ranks: [0, 256], port: h0 }]",
@@ -140,11 +140,20 @@ constexpr Mistake kChildren[]{
      "children[1].rank: found rank 1 after ranks 0 to 1; allowed: a child that begins with rank 2: "
      "children stand in ring order and leave no rank out"},
     {"children: [{ rank: 1 }, { rank: 0 }]",
+     "children[0].rank: found rank 1 first, and no parent:; allowed: a child that begins with rank "
+     "0: children stand in ring order"},
+    {"children: [{ rank: 0 }, { rank: 2 }, { rank: 1 }]",
+     "children[1].rank: found rank 2 after rank 0; allowed: a child that begins with rank 1: "
+     "children stand in ring order and leave no rank out"},
+    {"parent: { switch: spine0, port: up0 }, children: [{ rank: 1 }, { rank: 0 }]",
      "children[1].rank: found rank 0 after rank 1; allowed: a child that begins with rank 2: "
      "children stand in ring order and leave no rank out"},
     {"children: [{ rank: 0 }, { switch: \"rack 7\", ranks: [1, 3], port: h0 }]",
      "children[1].switch: found \"rack 7\"; allowed: a name of at most 64 letters, digits, '_', "
      "'.' and '-'"},
+    {"childs: [{ rank: 0 }]",
+     "childs: found an unknown key; allowed: id, window, max_message_bytes, mtu, patience, "
+     "keep_alive, lease, tenant, members, parent, children; did you mean children?"},
     {"children: [{ rank: 0, queue: 1 }]",
      "children[0].queue: found an unknown key; allowed: rank, switch, ranks, port"},
 };

@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "t.yaml:3: links[0]: found a link from a to itself; allowed: two different ends"},
         Mistake{"three_ends",
                 "nodes: [a, b]\nlinks:\n  - {between: [a, b, a], rate: 1Gbit/s, latency: 1ns}\n",
-                "t.yaml:3: links[0].between: found a list of 3; allowed: a list of 2 to 2 names"},
+                "t.yaml:3: links[0].between: found a list of 3; allowed: a list of 2 names"},
         Mistake{
             "latency_without_unit",
             "nodes: [a, b]\nlinks:\n  - {between: [a, b], rate: 1Gbit/s, latency: 5}\n",

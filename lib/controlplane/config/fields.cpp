@@ -152,7 +152,7 @@ const Fields<ring::Parent>& parent_fields() {
   return fields;
 }
 
-const List kRanks{{2, 2}, "ranks", WholeNumber{{0, kMaxWorld - 1}}};
+const List kRanks{{2, 2}, "ranks, [FIRST, LAST]", WholeNumber{{0, kMaxWorld - 1}}};
 
 ring::RankRange read_ranks(const yaml::Reader& node) {
   const std::vector<yaml::Reader> ends = items_at(node, kRanks);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -112,17 +113,19 @@ class TreeReader {
     }
   }
 
-  void check_ranks(const Child& child, const Reader& node) const {
+  void check_ranks(const Child& child, const Reader& node) {
     const std::uint16_t last = child.ranks.last();
     if (last >= ring_.world()) {
       node.fail(fmt::format("rank {} with {} members", last, ring_.world()),
                 "ranks of the ring, " + all_ranks_of(ring_));
     }
     if (ring_.children.empty()) {
+      first_ = node;
       return;
     }
     const ring::RankRange& before = ring_.children.back().ranks;
     if (child.ranks.first != before.last() + 1) {
+      check_first();
       node.fail(fmt::format("{} after {}", ranks_in_words(child.ranks), ranks_in_words(before)),
                 fmt::format("a child that begins with rank {}: children stand in ring order and "
                             "leave no rank out",
@@ -130,8 +133,18 @@ class TreeReader {
     }
   }
 
+  /// Where children are out of order, a root's first one may be the cause.
+  void check_first() const {
+    const ring::RankRange& first = ring_.children.front().ranks;
+    if (!ring_.parent && first.first != 0) {
+      first_->fail(ranks_in_words(first) + " first, and no parent:",
+                   "a child that begins with rank 0: children stand in ring order");
+    }
+  }
+
   const PortPlaces& ports_;
   ring::RingSpec& ring_;
+  std::optional<Reader> first_; // what says the first child's ranks
   PortsTaken taken_;
   Once<std::string> names_; // of switches
 };

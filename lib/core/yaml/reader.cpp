@@ -110,6 +110,15 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return edits[a.size()][b.size()];
 }
 
+/// Another ending of the same word, as "childs" for "children". Numbers are no endings.
+bool have_one_stem(std::string_view written, std::string_view candidate) {
+  constexpr std::ptrdiff_t shortest = 5;
+  const auto [a, b] = std::ranges::mismatch(written, candidate);
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  return a - written.begin() >= shortest && std::all_of(a, written.end(), is_letter) &&
+         std::all_of(b, candidate.end(), is_letter);
+}
+
 /// Line `number`, counted from 1. Empty after the last line.
 std::string_view line_of_text(std::string_view text, int number) {
   for (int line = 1; line < number && !text.empty(); ++line) {
@@ -209,6 +218,9 @@ std::string allowed_power(Range range) {
 }
 
 std::string allowed_length(Range count, std::string_view what) {
+  if (count.least == count.most) {
+    return fmt::format("a list of {} {}", count.most, what);
+  }
   return count.least == 0 ? fmt::format("a list of at most {} {}", count.most, what)
                           : fmt::format("a list of {} to {} {}", count.least, count.most, what);
 }
@@ -237,7 +249,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
     const std::size_t edits = edits_between(written, lowered(candidate));
     const std::size_t most =
         std::max<std::size_t>(1, std::max(written.size(), candidate.size()) / 3);
-    if (edits <= most && edits < candidate.size() && edits < fewest) {
+    const bool is_similar =
+        edits <= most || (edits == most + 1 && have_one_stem(written, candidate));
+    if (is_similar && edits < candidate.size() && edits < fewest) {
       fewest = edits;
       closest = candidate;
     }
