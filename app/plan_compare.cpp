@@ -19,7 +19,6 @@ namespace weir::app {
 namespace {
 
 constexpr std::string_view kWeir = "weir";
-constexpr std::uint32_t kMtu = 4096;
 constexpr std::uint32_t kFramesAChannel =
     18; // as 318 flits hold packets of 17 (ISCA'21, Table III)
 constexpr std::uint32_t kCacheLine = 64;
@@ -63,10 +62,11 @@ void note_links(Comparison& comparison, std::span<const netsim::LinkUse> links,
 
 /// RoCEv2 frames. A grid's routers have virtual channels, Ethernet switches have queues.
 netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan::Plan& plan,
-                                      std::uint64_t bytes, const OwnCosts& costs) {
+                                      std::uint64_t bytes, const ComparisonSettings& wanted) {
+  const OwnCosts& costs = wanted.costs;
   using Traits = netsim::NodeTraits;
   netsim::ScheduleSettings settings;
-  settings.framing.payload_bytes = kMtu;
+  settings.framing.payload_bytes = wanted.ring_numbers.mtu;
   settings.framing.header_bytes = netsim::HostTraits{}.frame_overhead;
   settings.framing.unit_bytes = 4;
   // A channel takes no message before its last has left. Otherwise one channel would get all.
@@ -94,9 +94,9 @@ netsim::ScheduleSettings settings_for(const plan::Topology& topology, const plan
 }
 
 Comparison run_plan(const plan::Topology& topology, const plan::Plan& plan, std::uint64_t bytes,
-                    const OwnCosts& costs) {
+                    const ComparisonSettings& wanted) {
   const netsim::ScheduleResult result = netsim::run_schedule(
-      topology, plan.schedule, bytes, settings_for(topology, plan, bytes, costs));
+      topology, plan.schedule, bytes, settings_for(topology, plan, bytes, wanted));
   Comparison comparison{std::string(plan::name_of(plan.algorithm)), bytes,
                         netsim::to_us(result.duration)};
   note_links(comparison, result.links, result.duration);
@@ -104,17 +104,17 @@ Comparison run_plan(const plan::Topology& topology, const plan::Plan& plan, std:
 }
 
 Comparison run_weir(const plan::Topology& topology, const plan::FabricPlan& fabric,
-                    std::uint64_t bytes, const OwnCosts& costs) {
+                    std::uint64_t bytes, const ComparisonSettings& wanted) {
+  const OwnCosts& costs = wanted.costs;
   netsim::WeirSettings settings;
   settings.host.latency = costs.host_latency_ns * netsim::kNanosecond;
   settings.costs.packet_time = costs.switch_packet_ns * netsim::kNanosecond;
   settings.costs.latency = costs.switch_latency_ns * netsim::kNanosecond;
   settings.costs.lcores = costs.switch_lcores;
-  settings.host.mtu = kMtu;
-  // The defaults of weir-worker.
-  settings.host.message_bytes = 64 * 1024;
-  settings.host.window = 8;
-  settings.host.ack_timeout = 67'000 * netsim::kMicrosecond;
+  settings.host.mtu = wanted.ring_numbers.mtu;
+  settings.host.message_bytes = wanted.ring_numbers.message_bytes;
+  settings.host.window = wanted.ring_numbers.window;
+  settings.host.ack_timeout = 67'000 * netsim::kMicrosecond; // weir-worker's
   const netsim::WeirResult result = netsim::run_weir(topology, fabric, bytes, settings);
   Comparison comparison{std::string(kWeir), bytes, netsim::to_us(result.duration)};
   note_links(comparison, result.links, result.duration);
@@ -160,21 +160,21 @@ std::vector<Comparison> compare(const plan::Topology& topology,
     const plan::Plan made = plan::make_plan(topology, algorithm, participants);
     for (const std::uint64_t bytes : sizes) {
       add(plan::name_of(algorithm), bytes,
-          [&] { return run_plan(topology, made, bytes, settings.costs); });
+          [&] { return run_plan(topology, made, bytes, settings); });
     }
   }
   if (has_switches) {
     on_piece(pieces, fmt::format("{}'s plan", kWeir));
     const plan::FabricPlan fabric = plan::plan_fabric(topology, participants, settings.most_rings);
     for (const std::uint64_t bytes : sizes) {
-      add(kWeir, bytes, [&] { return run_weir(topology, fabric, bytes, settings.costs); });
+      add(kWeir, bytes, [&] { return run_weir(topology, fabric, bytes, settings); });
     }
   }
   return comparisons;
 }
 
 std::string comparison_table(const plan::Topology& topology,
-                             std::span<const Comparison> comparisons) {
+                             std::span<const Comparison> comparisons, const RingNumbers& numbers) {
   std::vector<Comparison> sorted(comparisons.begin(), comparisons.end());
   std::ranges::stable_sort(
       sorted, {}, [](const Comparison& one) { return std::pair(one.bytes, one.microseconds); });
@@ -188,8 +188,11 @@ std::string comparison_table(const plan::Topology& topology,
                     static_cast<double>(one.bytes) * 8 / 1000 / one.microseconds, 100 * one.share,
                     topology.name(link.from), topology.name(link.to), 100 * one.busy);
   }
-  return out + "share: of what the slowest host's links allow: 2(N-1)/N of the tensor sent by each "
-               "host,\n       all of it once for weir\n";
+  return out +
+         fmt::format("share: of what the slowest host's links allow: 2(N-1)/N of the tensor sent "
+                     "by each host,\n       all of it once for weir\n"
+                     "path MTU {}; weir: window {}, messages of {} bytes\n",
+                     numbers.mtu, numbers.window, numbers.message_bytes);
 }
 
 std::string comparison_plot(std::span<const Comparison> comparisons) {

@@ -33,11 +33,19 @@ struct OwnCosts {
   std::uint32_t switch_lcores = 1;
 };
 
+/// Of a ring of Weir's. 0: a command's own.
+struct RingNumbers {
+  std::uint32_t mtu = 0; // path MTU; of all algorithms' frames
+  std::uint32_t window = 8;
+  std::uint32_t message_bytes = 65536;
+};
+
 struct ComparisonSettings {
   std::uint32_t most_rings = 64; // of Weir
   std::uint64_t least_bytes = 0; // by doubling up to most_bytes
   std::uint64_t most_bytes = 0;
   OwnCosts costs;
+  RingNumbers ring_numbers; // its mtu is a number
 };
 
 /// Called before each plan is made and before each run: how many of both there are, and what comes.
@@ -48,9 +56,10 @@ std::vector<Comparison> compare(const plan::Topology& topology,
                                 std::span<const plan::VertexId> participants,
                                 const ComparisonSettings& settings, const OnPiece& on_piece);
 
-/// For people: by size, the fastest first; with a header and a note on what the columns mean.
+/// For people: by size, the fastest first; with a header and notes on what the columns mean and
+/// what was assumed.
 std::string comparison_table(const plan::Topology& topology,
-                             std::span<const Comparison> comparisons);
+                             std::span<const Comparison> comparisons, const RingNumbers& numbers);
 
 /// As SVG.
 std::string comparison_plot(std::span<const Comparison> comparisons);

@@ -4,6 +4,7 @@
 
 #include "complaint.hpp"
 #include "graphviz.hpp"
+#include "option_table.hpp"
 #include "output.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/drawing.hpp"
@@ -30,6 +31,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -38,6 +40,7 @@ using namespace weir;
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
+constexpr std::uint32_t kMtu = 4096; // path MTU of a comparison
 
 plan::VertexId node_named(const plan::Topology& topology, const std::string& option,
                           const std::string& name) {
@@ -78,28 +81,70 @@ void make(const plan::Topology& topology, const app::PlanOptions& options) {
   write_to(options.out, [&](std::ostream& out) { plan::write_plan(out, topology, made); });
 }
 
-/// Each node's; the one after the highest of a kind is the lowest.
-std::vector<std::string> addresses_from(wire::IpAddress address, std::uint32_t count) {
-  std::vector<std::string> addresses;
-  for (std::uint32_t node = 0; node < count; ++node) {
-    addresses.push_back(wire::to_string(address));
-    for (std::size_t byte = address.bytes.size(); byte-- > (address.is_v4() ? 12 : 0);) {
-      if (++address.bytes[byte] != 0) {
-        break;
-      }
+/// The next address, of the same kind. The one after the highest is the lowest.
+wire::IpAddress address_after(wire::IpAddress address) {
+  for (std::size_t byte = address.bytes.size(); byte-- > (address.is_v4() ? 12 : 0);) {
+    if (++address.bytes[byte] != 0) {
+      break;
     }
+  }
+  return address;
+}
+
+/// Whether a host may have it: not 0.0.0.0/8, ::, multicast, or what is reserved above it.
+bool is_hosts(const wire::IpAddress& address) {
+  if (address.is_v4()) {
+    return address.bytes[12] != 0 && address.bytes[12] < 224;
+  }
+  return address != wire::IpAddress{} && address.bytes[0] != 0xff;
+}
+
+/// Each node's.
+std::vector<std::string> addresses_from(const wire::IpAddress& first, std::uint32_t count) {
+  std::vector<std::string> addresses;
+  wire::IpAddress address = first;
+  for (std::uint32_t node = 0; node < count; ++node, address = address_after(address)) {
+    if (!is_hosts(address)) {
+      app::refuse("first-address", wire::to_string(first),
+                  fmt::format("the first of {} in a row that hosts may have; node {} would have {}",
+                              count, node, wire::to_string(address)));
+    }
+    addresses.push_back(wire::to_string(address));
   }
   return addresses;
 }
 
-void write_configs(const plan::Topology& topology, const plan::FabricPlan& made,
-                   const app::PlanOptions& options) {
+std::filesystem::path made_folder(const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(name, error);
+  if (!std::filesystem::is_directory(name)) {
+    app::refuse("configs", name,
+                fmt::format("a folder, or a place for one; it cannot be made: {}",
+                            error ? error.message() : "a file is there"));
+  }
+  return name;
+}
+
+plan::SwitchFileSettings file_settings(const plan::Topology& topology,
+                                       const app::PlanOptions& options) {
   plan::SwitchFileSettings settings = options.switches;
   settings.addresses = addresses_from(options.first_address, topology.node_count());
-  const std::filesystem::path folder = options.configs;
-  std::filesystem::create_directories(folder);
-  for (const plan::SwitchFile& file : plan::switch_files(topology, made, settings)) {
+  settings.mtu = options.ring_numbers.mtu != 0 ? options.ring_numbers.mtu : settings.mtu;
+  settings.window = options.ring_numbers.window;
+  settings.max_message_bytes = options.ring_numbers.message_bytes;
+  return settings;
+}
+
+void write_configs(const plan::Topology& topology, const plan::FabricPlan& made,
+                   const app::PlanOptions& options) {
+  const auto files = plan::switch_files(topology, made, file_settings(topology, options));
+  const std::filesystem::path folder = made_folder(options.configs);
+  for (const plan::SwitchFile& file : files) {
     app::write_file(folder / (file.name + ".yaml"), file.text);
+    if (!file.has_rings) {
+      app::complain("weir-plan",
+                    fmt::format("{} has no part of any ring: it only forwards", file.name));
+    }
   }
 }
 
@@ -147,10 +192,12 @@ void draw(const plan::Topology& topology, const app::PlanOptions& options) {
 }
 
 void compare(const plan::Topology& topology, const app::PlanOptions& options) {
+  app::ComparisonSettings settings{options.rings, options.least_bytes, options.most_bytes,
+                                   options.costs, options.ring_numbers};
+  settings.ring_numbers.mtu = settings.ring_numbers.mtu != 0 ? settings.ring_numbers.mtu : kMtu;
   std::optional<app::ProgressBar> bar;
   const std::vector<app::Comparison> comparisons =
-      app::compare(topology, participants_of(topology, options),
-                   {options.rings, options.least_bytes, options.most_bytes, options.costs},
+      app::compare(topology, participants_of(topology, options), settings,
                    [&](std::size_t pieces, std::string_view about) {
                      if (!bar) {
                        bar.emplace(pieces);
@@ -158,8 +205,9 @@ void compare(const plan::Topology& topology, const app::PlanOptions& options) {
                      bar->next(about);
                    });
   bar.reset();
-  write_to(options.out,
-           [&](std::ostream& out) { out << app::comparison_table(topology, comparisons); });
+  write_to(options.out, [&](std::ostream& out) {
+    out << app::comparison_table(topology, comparisons, settings.ring_numbers);
+  });
   if (!options.plot.empty()) {
     write_to(options.plot, [&](std::ostream& out) { out << app::comparison_plot(comparisons); });
   }

@@ -5,12 +5,16 @@
 #include "plan/node_names.hpp"
 #include "text/list.hpp"
 #include "text/quantity.hpp"
+#include "weir/ina.hpp"
+#include "weir/limits.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace weir::app {
@@ -86,6 +90,21 @@ std::uint64_t nanoseconds(std::string_view option, std::string_view text) {
   return quantity(option, text, text::parse_latency, text::kLatencyForm);
 }
 
+std::uint32_t path_mtu(std::string_view text) {
+  const auto mtu = text::parsed<std::uint32_t>(text);
+  if (!mtu || std::ranges::find(kPathMtus, *mtu) == kPathMtus.end()) {
+    refuse("mtu", text, fmt::format("{}", fmt::join(kPathMtus, ", ")));
+  }
+  return *mtu;
+}
+
+void refuse_unknown_words(std::string_view option, std::string_view text,
+                          std::span<const std::string_view> words) {
+  if (const std::string_view unknown = plan::unknown_word(text, words); !unknown.empty()) {
+    refuse(option, unknown, fmt::format("{{{}}}", fmt::join(words, "}, {")));
+  }
+}
+
 std::vector<Option> options_of(PlanOptions& o) {
   return {
       {"topology", "FILE", "nodes, switches and links, or a generator; YAML",
@@ -119,13 +138,27 @@ std::vector<Option> options_of(PlanOptions& o) {
       {"device", "TEXT",
        "fabric: of each port; {port}, {number}, {switch}, {cable}, {role} and {server} are filled "
        "in",
-       [&](auto v) { o.switches.device = v; }},
+       [&](auto v) {
+         refuse_unknown_words("device", v, plan::kDeviceWords);
+         o.switches.device = v;
+       }},
       {"eal", "LIST",
        "fabric: EAL's options of each switch, with commas between; {switch} likewise",
        [&](auto v) {
+         refuse_unknown_words("eal", v, plan::kEalWords);
          for (const std::string_view option : text::words_of(v)) {
            o.switches.eal.emplace_back(option);
          }
+       }},
+      {"mtu", "N", "fabric (1024), compare (4096): path MTU: 256, 512, 1024, 2048, 4096",
+       [&](auto v) { o.ring_numbers.mtu = path_mtu(v); }},
+      {"window", "N", "fabric, compare: messages under way of each rank (default 8)",
+       [&](auto v) { o.ring_numbers.window = number<std::uint32_t>("window", v, 1, kMaxWindow); }},
+      {"message-bytes", "N",
+       "fabric, compare: longest message, 40-byte header included (default 65536)",
+       [&](auto v) {
+         o.ring_numbers.message_bytes = static_cast<std::uint32_t>(
+             byte_count("message-bytes", v, kInaHeaderBytes + 8, kMaxMessageBytes));
        }},
       {"sizes", "FROM:TO", "compare: tensors of these bytes, by doubling (32K:1G)",
        [&](auto v) { set_sizes(o, v); }},

@@ -28,6 +28,7 @@ struct PlanOptions {
   std::string configs;            // fabric: the folder of the switches' configurations; empty: none
   wire::IpAddress first_address;  // fabric: of the first node
   plan::SwitchFileSettings switches; // fabric, without addresses
+  RingNumbers ring_numbers;          // fabric, compare
   std::string out;                   // a file; empty: standard output
   std::string plot;                  // compare: an SVG file; empty: none
   std::uint64_t least_bytes = 0;     // compare: sizes from least to most, by doubling

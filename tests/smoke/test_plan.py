@@ -118,6 +118,47 @@ def own_costs(_: Lab) -> None:
     expect(abs(far["weir"] - free["weir"] - 3 * 20) < 1 and far["ring"] == free["ring"], f"{far} {free}")
 
 
+@smoke_test("plan-configuration-mistakes")
+def configuration_mistakes(lab: Lab) -> None:
+    """Nothing is written when an option cannot be followed. A switch without a ring is told."""
+    folder = lab.directory / "configs"
+    fabric = ["fabric", "--topology", RACKS, "--configs", folder]
+    for address, node, reached in (("255.255.255.253", 0, "255.255.255.253"), ("0.0.0.0", 0, "0.0.0.0"),
+                                   ("223.255.255.253", 3, "224.0.0.0"), ("ff02::1", 0, "ff02::1"),
+                                   ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 0, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")):
+        refused([*fabric, "--first-address", address],
+                f"--first-address: found '{address}'; allowed: the first of 16 in a row that hosts may have; node {node} would have {reached}")
+    refused([*fabric, "--device", "x{foo}"],
+            "--device: found '{foo}'; allowed: {port}, {number}, {switch}, {cable}, {role}, {server}")
+    refused([*fabric, "--eal", "--no-pci,-l{port}"], "--eal: found '{port}'; allowed: {switch}")
+    refused([*fabric, "--mtu", "1500"], "--mtu: found '1500'; allowed: 256, 512, 1024, 2048, 4096")
+    refused([*fabric, "--window", "0"], "--window: found '0'; allowed: 1 .. 1024")
+    expect(not folder.exists(), "files were written")
+    file = lab.file("file", "")
+    for place, why in ((file, "Not a directory"), (file / "below", "Not a directory"), ("/proc/none", "No such file or directory")):
+        refused(["fabric", "--topology", RACKS, "--configs", place],
+                f"--configs: found '{place}'; allowed: a folder, or a place for one; it cannot be made: {why}")
+    answer = plan(*fabric, "--rings", "1", "--out", lab.directory / "rings.yaml")
+    expect(answer.status == 0 and answer.errors == "weir-plan: spine1 has no part of any ring: it only forwards\n", f"{answer}")
+
+
+@smoke_test("plan-own-numbers")
+def own_numbers(_: Lab) -> None:
+    """What a comparison says of its numbers; short packets have more headers."""
+    def compared(*options: str) -> tuple[float, str]:
+        answer = plan("compare", "--topology", RACKS, "--sizes", "1M", *options)
+        expect(answer.status == 0, f"{options}: {answer}")
+        found = re.search(r"1MiB  weir +([\d.]+)", answer.output)
+        assert found
+        return float(found[1]), answer.output.splitlines()[-1]
+
+    usual, said = compared()
+    expect(said == "path MTU 4096; weir: window 8, messages of 65536 bytes", said)
+    short, said = compared("--mtu", "1024", "--window", "16", "--message-bytes", "32KiB")
+    expect(said == "path MTU 1024; weir: window 16, messages of 32768 bytes", said)
+    expect(1.03 < short / usual < 1.2, f"{usual} {short}")
+
+
 @smoke_test("plan-configurations")
 def configurations(lab: Lab) -> None:
     """Each switch of a fabric has a file; that of one switch runs as it is."""

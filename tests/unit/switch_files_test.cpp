@@ -141,6 +141,41 @@ TEST(SwitchFiles, FillInDevicesAndOptions) {
             "net_memif0,role=client,id=5,socket=/tmp/left.sock,own=spine0/down7");
 }
 
+/// And each switch takes its file.
+TEST(SwitchFiles, RingsHaveTheNumbersAndPortsWhatThesePacketsNeed) {
+  SwitchFileSettings settings;
+  settings.window = 16;
+  settings.max_message_bytes = 131072;
+  for (const std::uint32_t mtu : {256U, 1024U, 2048U, 4096U}) {
+    settings.mtu = mtu;
+    for (const SwitchFile& file : files_of(parse_topology(kRacks, "racks.yaml"), 2, settings)) {
+      const config::Config config = config::parse_config(file.text, file.name);
+      EXPECT_EQ(config.rings.front().mtu, mtu);
+      EXPECT_EQ(config.rings.front().window, 16U);
+      EXPECT_EQ(config.rings.front().max_message_bytes, 131072U);
+      EXPECT_EQ(config.ports.front().mtu > 1500, mtu > 1024) << mtu;
+    }
+  }
+}
+
+TEST(SwitchFiles, TellWhoHasNoRing) {
+  std::set<std::string> idle;
+  for (const SwitchFile& file : files_of(parse_topology(kRacks, "racks.yaml"), 1)) {
+    if (!file.has_rings) {
+      idle.insert(file.name);
+    }
+  }
+  EXPECT_EQ(idle, (std::set<std::string>{"spine1"}));
+}
+
+TEST(SwitchFiles, WordsInBracesThatNothingIsPutFor) {
+  EXPECT_EQ(unknown_word("x{foo}", kDeviceWords), "{foo}");
+  EXPECT_EQ(unknown_word("{port},{Number}{foo}", kDeviceWords), "{Number}");
+  EXPECT_EQ(unknown_word("{port}{number}{switch}{cable}{role}{server}", kDeviceWords), "");
+  EXPECT_EQ(unknown_word("{port}", kEalWords), "{port}");
+  EXPECT_EQ(unknown_word("{switch", kEalWords), "");
+}
+
 /// On one switch the members have ports, and there is no tree.
 TEST(SwitchFiles, OneSwitchHasNoTree) {
   const auto files = files_of(make_star(3, {1000, 1}), 4);

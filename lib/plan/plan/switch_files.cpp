@@ -20,6 +20,11 @@ namespace {
 constexpr std::string_view kPlainCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
+constexpr std::uint32_t kPortMtu = 1500; // of a port whose file says nothing
+/// Bytes of Ethernet payload beside that of a RoCEv2 packet with the longest header: IPv6 40, UDP
+/// 8, BTH 12, RETH 16, immediate 4, ICRC 4.
+constexpr std::uint32_t kHeaderBytes = 40 + 8 + 12 + 16 + 4 + 4;
+
 bool is_plain(std::string_view name) {
   return !name.empty() && name.find_first_not_of(kPlainCharacters) == std::string_view::npos;
 }
@@ -173,7 +178,7 @@ class FileText {
       : topology_(topology), fabric_(fabric), settings_(settings), bridge_(bridge), at_(at),
         name_(plain(topology.name(at))), ports_(topology, at) {}
 
-  std::string write() {
+  SwitchFile write() {
     add("# {}. Written by weir-plan fabric.\n", name_);
     write_eal();
     add("ports:\n");
@@ -189,7 +194,7 @@ class FileText {
         write_ring(ring, *part);
       }
     }
-    return text_;
+    return {name_, text_, !is_first};
   }
 
  private:
@@ -221,8 +226,9 @@ class FileText {
     device = replaced(device, "role", is_server ? "server" : "client");
     device = replaced(device, "server", is_server ? name_ : plain(topology_.name(peer)));
     const bool is_bridge = topology_.is_node(peer) || bridge_.has(link);
-    add("  - {{name: {}, device: {}{}}}\n", port_name(link), text::json_string(device),
-        is_bridge ? "" : ", bridge: no");
+    const std::uint32_t mtu = settings_.mtu + kHeaderBytes;
+    add("  - {{name: {}, device: {}{}{}}}\n", port_name(link), text::json_string(device),
+        mtu <= kPortMtu ? "" : fmt::format(", mtu: {}", mtu), is_bridge ? "" : ", bridge: no");
   }
 
   void write_ring(std::size_t ring, const FabricSwitch& part) {
@@ -288,6 +294,20 @@ void require_rings(const Topology& topology, const FabricPlan& fabric) {
 
 } // namespace
 
+std::string_view unknown_word(std::string_view text, std::span<const std::string_view> words) {
+  for (std::size_t open = text.find('{'); open != std::string_view::npos;
+       open = text.find('{', open + 1)) {
+    const std::size_t close = text.find('}', open);
+    if (close == std::string_view::npos) {
+      break;
+    }
+    if (std::ranges::find(words, text.substr(open + 1, close - open - 1)) == words.end()) {
+      return text.substr(open, close + 1 - open);
+    }
+  }
+  return {};
+}
+
 std::vector<SwitchFile> switch_files(const Topology& topology, const FabricPlan& fabric,
                                      const SwitchFileSettings& settings) {
   require_rings(topology, fabric);
@@ -300,7 +320,7 @@ std::vector<SwitchFile> switch_files(const Topology& topology, const FabricPlan&
                                   "differ in letters, digits, '_', '.' or '-'",
                                   name));
     }
-    files.push_back({name, FileText(topology, fabric, settings, bridge, at).write()});
+    files.push_back(FileText(topology, fabric, settings, bridge, at).write());
   }
   return files;
 }

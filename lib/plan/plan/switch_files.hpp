@@ -7,11 +7,23 @@
 #include "plan/fabric.hpp"
 #include "plan/topology.hpp"
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::plan {
+
+/// What may stand in braces in SwitchFileSettings::device.
+inline constexpr std::array<std::string_view, 6> kDeviceWords{"port",  "number", "switch",
+                                                              "cable", "role",   "server"};
+/// The same for SwitchFileSettings::eal.
+inline constexpr std::array<std::string_view, 1> kEalWords{"switch"};
+
+/// The first word in braces in `text`, with them, that is none of `words`; empty: there is none.
+std::string_view unknown_word(std::string_view text, std::span<const std::string_view> words);
 
 /// What a topology does not say.
 struct SwitchFileSettings {
@@ -25,12 +37,13 @@ struct SwitchFileSettings {
   std::vector<std::string> eal;
   std::uint32_t window = 8;
   std::uint32_t max_message_bytes = 65536;
-  std::uint32_t mtu = 1024;
+  std::uint32_t mtu = 1024; // of the rings; ports get what its packets need
 };
 
 struct SwitchFile {
   std::string name; // of the switch, in letters, digits, '_', '.' and '-'
   std::string text; // YAML
+  bool has_rings = false;
 };
 
 /// One file for each switch of the topology. All cables of a switch are ports. The ports over which
