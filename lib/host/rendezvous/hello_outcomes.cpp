@@ -12,11 +12,11 @@ namespace weir::host {
 namespace {
 
 // Of one rank's texts together: with 256 ranks, all fit into a frame.
-constexpr std::size_t kMostTextBytes = 32768;
+constexpr std::size_t kMostOutcomeBytes = 32768;
 
 std::size_t most_error_bytes(std::size_t rings) {
   return sizeof(ErrorBody) +
-         std::min(kMostPeerText, kMostTextBytes / std::max<std::size_t>(rings, 1));
+         std::min(kMostPeerText, kMostOutcomeBytes / std::max<std::size_t>(rings, 1));
 }
 
 /// How little the hosts can do about it. Who got no answer knows more than whose neighbour, for the
