@@ -100,12 +100,13 @@ std::vector<Option> call_option_rows(GivenOptions& o) {
        [&](auto) { o.registration = Registration::none; }},
       {"tree", "LISTS",
        "which switches add up which ranks, as [[0,1,2],[3,4]], to check the result bit for bit "
-       "(default: one adds up all)",
+       "(default: one adds up all); with several rings once, or once for each",
        [&](auto v) {
-         o.tree = FoldTree::parse(v);
-         if (!o.tree) {
+         const std::optional<FoldTree> tree = FoldTree::parse(v);
+         if (!tree) {
            refuse("tree", v, "lists of lists of the ranks 0, 1, ... in order, as [[0,1,2],[3,4]]");
          }
+         o.trees.push_back(*tree);
        }},
       {"json", "FILE", "write the results there as well", [&](auto v) { o.json = v; }},
   };

@@ -25,7 +25,7 @@ struct GivenOptions {
   std::string json;
   Registration registration = Registration::tensors;
   CallChoice choice;
-  std::optional<FoldTree> tree;
+  std::vector<FoldTree> trees;       // in the order given
   std::vector<Placement> placements; // in the order given
 
   // A single job.

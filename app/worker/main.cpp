@@ -10,6 +10,7 @@
 #include "output.hpp"
 #include "usage_error.hpp"
 #include "worker/group_lines.hpp"
+#include "worker/group_trees.hpp"
 #include "worker/options.hpp"
 #include "worker/single_job.hpp"
 #include "worker/sparse_job.hpp"
@@ -71,7 +72,9 @@ void run_job(const WorkerOptions& options, const app::JobOptions& job) {
   const auto registered = register_tensors(options, device, memory);
   const auto group = open_group(options, device); // destroyed before its buffers
   app::say(app::greeting_of(*group, app::schedule_of(*group, job.call)));
-  app::SingleJob single(job, *group, memory.buffers_of(job.call, job.placement));
+  app::JobOptions how = job;
+  how.trees = app::trees_in_use(*group, job.trees);
+  app::SingleJob single(how, *group, memory.buffers_of(job.call, job.placement));
   single.run();
   app::say(single.summary());
   if (!options.json.empty()) {
@@ -91,11 +94,12 @@ void run_sparse_job(const WorkerOptions& options, const app::JobOptions& job) {
   }
 }
 
-void run_sweep(const WorkerOptions& options, const app::SweepOptions& how) {
+void run_sweep(const WorkerOptions& options, app::SweepOptions how) {
   app::TensorMemory memory(how.calls, how.placements, {options.group.rank, options.group.world});
   host::Device device(options.group);
   const auto registered = register_tensors(options, device, memory);
   const auto group = open_group(options, device); // destroyed before its buffers
+  how.trees = app::trees_in_use(*group, how.trees);
   app::GroupCalls calls(*group);
   const std::unique_ptr<app::SweepPrinter> printer = app::make_printer(how, *group);
   app::Sweep sweep(how, calls, memory, *printer);

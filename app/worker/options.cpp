@@ -70,13 +70,24 @@ void check_root(const GivenOptions& given) {
   }
 }
 
-FoldTree tree_of(const GivenOptions& given) {
-  FoldTree tree = given.tree.value_or(FoldTree::flat(given.group.world));
-  if (tree.ranks() != given.group.world) {
-    throw UsageError(fmt::format("--tree: found {} ranks; allowed: {} (--world)", tree.ranks(),
-                                 given.group.world));
+/// One for each ring.
+std::vector<FoldTree> trees_of(const GivenOptions& given) {
+  const std::size_t rings = given.group.rings.size();
+  const std::size_t found = given.trees.size();
+  if (found > 1 && found != rings) {
+    throw UsageError(
+        fmt::format("--tree: found {} of them; allowed: one, or {} (--ring)", found, rings));
   }
-  return tree;
+  for (const FoldTree& tree : given.trees) {
+    if (tree.ranks() != given.group.world) {
+      throw UsageError(fmt::format("--tree: found {} ranks; allowed: {} (--world)", tree.ranks(),
+                                   given.group.world));
+    }
+  }
+  if (found > 1) {
+    return given.trees;
+  }
+  return {rings, found == 0 ? FoldTree::flat(given.group.world) : given.trees.front()};
 }
 
 /// Each operation has a type, unless nothing reduces.
@@ -122,7 +133,7 @@ JobOptions job_of(const GivenOptions& given) {
                  .repetitions = given.repetitions,
                  .verification = given.verification,
                  .progress = given.progress,
-                 .tree = tree_of(given)};
+                 .trees = trees_of(given)};
   if (!given.placements.empty()) {
     job.placement = given.placements.back();
   }
@@ -198,7 +209,7 @@ SweepOptions sweep_of(const GivenOptions& given, const Names& names) {
           .warm_ups = given.warm_ups,
           .iterations = given.iterations,
           .checked = given.checked,
-          .tree = tree_of(given)};
+          .trees = trees_of(given)};
 }
 
 void check_files(const CommandLine& line) {

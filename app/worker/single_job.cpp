@@ -80,7 +80,7 @@ void SingleJob::show_progress(std::uint32_t repetition, std::size_t done,
 void SingleJob::verify(std::uint32_t repetition) const {
   const Mismatches wrong =
       find_mismatches(buffers_.result, {group_.epoch(), repetition}, options_.call,
-                      {group_.rank(), group_.world()}, options_.tree);
+                      {group_.rank(), group_.world()}, options_.trees);
   if (wrong.count != 0) {
     throw WrongResult(
         fmt::format("wrong result: rank {}, repetition {}, element {} of {}: expected {}, found {}",

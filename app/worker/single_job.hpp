@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::app {
 
@@ -25,8 +26,8 @@ struct JobOptions {
   std::uint32_t repetitions = 1;
   Verification verification = Verification::every_element;
   Progress progress = Progress::quiet;
-  double density = 0.01; // of a sparse all-reduce
-  FoldTree tree;
+  double density = 0.01;                   // of a sparse all-reduce
+  std::vector<FoldTree> trees{FoldTree()}; // of each ring that carries calls
 };
 
 /// One call, made again and again with other values: a rank's part. Times are this rank's own.

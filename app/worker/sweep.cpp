@@ -71,7 +71,7 @@ std::uint64_t Sweep::timed_call(const host::Call& call, const CallBuffers& buffe
 std::uint64_t Sweep::wrong_elements(const host::Call& call, Placement placement,
                                     std::span<const std::byte> result) {
   const Mismatches wrong =
-      find_mismatches(result, {ranks_.epoch(), calls_}, call, ranks_.place(), options_.tree);
+      find_mismatches(result, {ranks_.epoch(), calls_}, call, ranks_.place(), options_.trees);
   if (wrong.count != 0) {
     watcher_.result_is_wrong(
         fmt::format("wrong result: rank {}, {}, {}: {} of {} elements; the first is {}: expected "

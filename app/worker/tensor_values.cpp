@@ -102,8 +102,8 @@ namespace {
 class Reference {
  public:
   Reference(const TensorId& id, const host::Call& call, const host::Place& place,
-            const FoldTree& tree)
-      : id_(id), call_(call), place_(place), tree_(tree),
+            std::span<const FoldTree> trees)
+      : id_(id), call_(call), place_(place), trees_(trees),
         reduce_(call.reduces() ? op::reference_kernel(call.type, call.operation) : nullptr),
         inputs_(call.reduces() ? place.world : 0, std::vector<std::byte>(kBlockBytes)) {}
 
@@ -122,16 +122,37 @@ class Reference {
 
  private:
   void reduce(std::span<std::byte> bytes, std::uint64_t first) {
-    std::vector<const std::byte*> pointers;
     for (std::uint16_t rank = 0; rank < place_.world; ++rank) {
       fill_tensor(std::span(inputs_[rank]).first(bytes.size()), id_, rank, first, call_.type);
-      pointers.push_back(inputs_[rank].data());
     }
-    tree_.reduce(bytes, pointers, reduce_);
+    const std::size_t begin = first * element_size(call_.type);
+    for (std::size_t ring = 0; ring < trees_.size(); ++ring) {
+      const std::size_t from = std::clamp(part_begin(ring), begin, begin + bytes.size()) - begin;
+      const std::size_t to = std::clamp(part_begin(ring + 1), begin, begin + bytes.size()) - begin;
+      fold(trees_[ring], bytes.subspan(from, to - from), from);
+    }
     if (call_.finish == host::Finish::average) {
       host::make_average({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}, call_.type,
                          place_.world);
     }
+  }
+
+  /// Where a ring's part of the sums begins, in bytes.
+  std::size_t part_begin(std::size_t ring) const {
+    return host::share_begin(call_.shares(place_.world) * call_.count * element_size(call_.type),
+                             ring, trees_.size());
+  }
+
+  /// What is in the inputs' blocks from `at` on.
+  void fold(const FoldTree& tree, std::span<std::byte> bytes, std::size_t at) const {
+    if (bytes.empty()) {
+      return;
+    }
+    std::vector<const std::byte*> pointers;
+    for (const std::vector<std::byte>& input : inputs_) {
+      pointers.push_back(input.data() + at);
+    }
+    tree.reduce(bytes, pointers, reduce_);
   }
 
   void gather(std::span<std::byte> bytes, std::uint64_t first) {
@@ -149,7 +170,7 @@ class Reference {
   const TensorId id_;
   const host::Call call_;
   const host::Place place_;
-  const FoldTree& tree_;
+  const std::span<const FoldTree> trees_;
   op::ReduceKernel reduce_;
   std::vector<std::vector<std::byte>> inputs_; // a block of each rank's
 };
@@ -176,9 +197,10 @@ void note_mismatches(Mismatches& mismatches, std::span<const std::byte> found,
 } // namespace
 
 Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
-                           const host::Call& call, const host::Place& place, const FoldTree& tree) {
+                           const host::Call& call, const host::Place& place,
+                           std::span<const FoldTree> trees) {
   Mismatches mismatches;
-  Reference reference(id, call, place, tree);
+  Reference reference(id, call, place, trees);
   std::vector<std::byte> block(kBlockBytes);
   for (std::size_t at = 0; at < result.size(); at += kBlockBytes) {
     const auto found = result.subspan(at, std::min(kBlockBytes, result.size() - at));

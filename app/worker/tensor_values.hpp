@@ -45,8 +45,10 @@ struct Mismatches {
 };
 
 /// Compares every element of a rank's result, bit for bit, with what all ranks' tensors make it:
-/// reductions with op::reference_kernel in the tree's order, averages with host::make_average.
+/// reductions with op::reference_kernel, averages with host::make_average. `trees` has the order of
+/// each ring that carries a part of the calls.
 Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
-                           const host::Call& call, const host::Place& place, const FoldTree& tree);
+                           const host::Call& call, const host::Place& place,
+                           std::span<const FoldTree> trees);
 
 } // namespace weir::app

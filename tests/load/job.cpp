@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <unistd.h>
 
 namespace weir::load {
@@ -76,13 +77,13 @@ void Job::run(const Lab& lab, std::uint16_t rank) {
 void Job::reduce(host::Group& group, std::uint16_t rank) {
   const host::Call call{
       .count = kTensorBytes / element_size(kType), .type = kType, .operation = kOperation};
-  const app::FoldTree tree = app::FoldTree::flat(kMembers);
+  const std::array trees{app::FoldTree::flat(kMembers)};
   std::vector<std::byte> tensor(kTensorBytes);
   while (const auto round = next_round(rank)) {
     const app::TensorId id{group.epoch(), *round};
     app::fill_tensor(tensor, id, rank, 0, kType);
     group.start(tensor.data(), tensor.data(), call).wait();
-    const app::Mismatches wrong = app::find_mismatches(tensor, id, call, {rank, kMembers}, tree);
+    const app::Mismatches wrong = app::find_mismatches(tensor, id, call, {rank, kMembers}, trees);
     if (wrong.count != 0) {
       return fail(rank,
                   fmt::format("round {}, {} wrong elements; the first is {}: expected {}, found {}",

@@ -183,6 +183,9 @@ def worker_sweep(lab: Lab) -> None:
 
 
 SWEEP_MISTAKES = (
+    ("--ring 1,2,3 --tree [0,1] --tree [0,1]", "--tree: found 2 of them; allowed: one, or 3 (--ring)"),
+    ("--ring 1,2 --tree [0,1] --tree [0,1,2]", "--tree: found 3 ranks; allowed: 2 (--world)"),
+    ("--missing-rings none", "--missing-rings: found 'none'; allowed: leave-out, refuse"),
     ("-e 8", "--end: only in a sweep (--begin); see"),
     ("-n 8", "--iterations: only in a sweep (--begin); see"),
     ("-b 8 --size 8", "--size: not in a sweep (--begin); see"),

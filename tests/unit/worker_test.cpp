@@ -164,21 +164,54 @@ TEST(CallBuffers, InPlaceAsTheApiHasIt) {
   EXPECT_TRUE(memory.buffers_of(reduce, Placement::in_place).result.empty()); // the root is rank 0
 }
 
+const std::vector<FoldTree> kFlat{FoldTree::flat(2)};
+
 TEST(TensorValues, CountEveryWrongElement) {
   constexpr std::uint64_t count = 40'000; // three blocks
   const Call call{.kind = CallKind::broadcast, .count = count, .root = 1};
   const TensorId id{.epoch = 3, .repetition = 4};
   std::vector<std::byte> result(count * sizeof(float));
   fill_tensor(result, id, 1, 0, DataType::f32);
-  EXPECT_EQ(find_mismatches(result, id, call, {0, 2}, FoldTree::flat(2)).count, 0U);
+  EXPECT_EQ(find_mismatches(result, id, call, {0, 2}, kFlat).count, 0U);
 
   for (const std::size_t element : {20'000U, 20'001U, 39'999U}) {
     result[element * sizeof(float) + 2] ^= std::byte{1};
   }
-  const Mismatches wrong = find_mismatches(result, id, call, {0, 2}, FoldTree::flat(2));
+  const Mismatches wrong = find_mismatches(result, id, call, {0, 2}, kFlat);
   EXPECT_EQ(wrong.count, 3U);
   EXPECT_EQ(wrong.first.index, 20'000U);
   EXPECT_NE(wrong.first.expected, wrong.first.found);
+}
+
+/// Two blocks of f32, of which each ring carries a half.
+TEST(TensorValues, AreFoldedInTheOrderOfTheRingThatCarriesThem) {
+  constexpr std::uint64_t count = 32'768;
+  constexpr std::uint64_t half = count / 2;
+  const Call call{.count = count};
+  const TensorId id{.epoch = 3, .repetition = 4};
+  const std::vector<FoldTree> trees{FoldTree::flat(3), *FoldTree::parse("[0,[1,2]]")};
+  std::vector<float> result(count);
+  std::vector<std::vector<float>> in(3, result);
+  for (std::uint16_t rank = 0; rank < 3; ++rank) {
+    fill_tensor(std::as_writable_bytes(std::span(in[rank])), id, rank, 0, DataType::f32);
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    result[i] = i < half ? (in[0][i] + in[1][i]) + in[2][i] : in[0][i] + (in[1][i] + in[2][i]);
+  }
+  const auto found = std::as_bytes(std::span(result));
+  EXPECT_EQ(find_mismatches(found, id, call, {0, 3}, trees).count, 0U);
+  for (const FoldTree& tree : trees) {
+    EXPECT_GT(find_mismatches(found, id, call, {0, 3}, {&tree, 1}).count, 0U);
+  }
+  const Call scatter{.kind = CallKind::reduce_scatter, .count = half / 2}; // three shares of each
+  const std::size_t border = (3 * half / 2 / 2) - half / 2;                // in rank 1's
+  std::vector<float> kept(half / 2);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const std::size_t at = half / 2 + i;
+    kept[i] =
+        i < border ? (in[0][at] + in[1][at]) + in[2][at] : in[0][at] + (in[1][at] + in[2][at]);
+  }
+  EXPECT_EQ(find_mismatches(std::as_bytes(std::span(kept)), id, scatter, {1, 3}, trees).count, 0U);
 }
 
 /// Sums of halves of f32's unit in the last place tell the order of additions.

@@ -16,14 +16,6 @@ struct Range {
   std::size_t end = 0;
 };
 
-/// A channel's share of a segment, cut between elements.
-Range share_of(std::size_t bytes, std::size_t channel, std::size_t channels) {
-  const auto border = [&](std::size_t index) {
-    return index == channels ? bytes : bytes / channels * index / kShareAlignment * kShareAlignment;
-  };
-  return {border(channel), border(channel + 1)};
-}
-
 /// Bytes of a share, in a call that has data.
 std::size_t share_bytes(const Call& call) {
   return call.has_data() ? call.count * element_size(call.type) : 0;
@@ -50,13 +42,19 @@ std::size_t kept_bytes(const Call& call, const Place& place) {
   return segments_of(call, place) * (kept.end - kept.begin);
 }
 
+std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels) {
+  return channel == channels ? bytes
+                             : bytes / channels * channel / kShareAlignment * kShareAlignment;
+}
+
 Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
                std::size_t channel, std::size_t channels) {
   const CallRow& row = call.row();
   const std::size_t rank_bytes = share_bytes(call);
   const std::size_t segment_bytes =
       row.brings == Amount::share_of_each ? rank_bytes * place.world : rank_bytes;
-  const Range share = share_of(segment_bytes, channel, channels);
+  const Range share{share_begin(segment_bytes, channel, channels),
+                    share_begin(segment_bytes, channel + 1, channels)};
   const Range kept = kept_of(call, place, rank_bytes);
   const Range ours{std::clamp(kept.begin, share.begin, share.end),
                    std::clamp(kept.end, share.begin, share.end)};

@@ -84,6 +84,10 @@ struct Slice {
 /// Bytes of the result that a rank keeps.
 std::size_t kept_bytes(const Call& call, const Place& place);
 
+/// Where the share of channel `channel` of `channels` begins in a segment of so many bytes, between
+/// elements. Of the channel after the last: the segment's end.
+std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels);
+
 /// The share of channel `channel` of `channels`. Segments are cut between elements. The ranks that
 /// do not keep a reduction's result may have no `out`, and only the root of a broadcast needs an
 /// `in`.

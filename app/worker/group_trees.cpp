@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "worker/group_trees.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::app {
+
+std::vector<FoldTree> trees_in_use(const host::Group& group, const std::vector<FoldTree>& trees) {
+  if (group.algorithm() != host::Algorithm::in_switch) {
+    return {FoldTree::flat(group.world())};
+  }
+  const std::vector<std::uint32_t> used = group.rings();
+  const std::vector<std::uint32_t>& all = group.options().rings;
+  assert(trees.size() == all.size());
+  std::vector<FoldTree> in_use;
+  for (std::size_t ring = 0; ring < all.size(); ++ring) {
+    if (std::ranges::find(used, all[ring]) != used.end()) {
+      in_use.push_back(trees[ring]);
+    }
+  }
+  return in_use;
+}
+
+} // namespace weir::app
