@@ -2,6 +2,7 @@
 
 /// weir: the switch.
 
+#include "check_files.hpp"
 #include "command/commands.hpp"
 #include "complaint.hpp"
 #include "config/config.hpp"
@@ -42,6 +43,7 @@
 #include <fstream>
 #include <optional>
 #include <signal.h>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <sys/stat.h>
@@ -60,6 +62,7 @@ constexpr int kExitConfig = 2;
 
 constexpr const char* kHead =
     "usage: weir --config FILE [--cmd-file FILE] [--no-interactive] [-- EAL options]\n"
+    "       weir --check FILE...\n"
     "\n"
     "Forwards Ethernet frames between the ports that FILE names, and adds the tensors of the rings "
     "that it names.\n"
@@ -71,7 +74,8 @@ constexpr const char* kTail =
     "\n"
     "SIGINT, SIGTERM and quit let running collectives end (drain_s in FILE); a second signal does "
     "not.\n"
-    "Exit: 0 after SIGINT, SIGTERM or quit; 1 it failed; 2 wrong usage, a mistake in FILE, or too "
+    "Exit: 0 after SIGINT, SIGTERM or quit, and files that are in order; 1 it failed; 2 wrong "
+    "usage, a mistake in FILE, or too "
     "little memory.\n";
 
 struct Options {
@@ -79,6 +83,8 @@ struct Options {
   std::string cmd_file;
   bool interactive = true;
   std::optional<std::string> forgotten_tenant;
+  bool checks = false;
+  std::span<char* const> files; // to check
   std::vector<std::string> eal;
 };
 
@@ -89,6 +95,10 @@ std::vector<app::Option> options_of(Options& o) {
        [&](auto v) { o.cmd_file = v; }},
       {"no-interactive", nullptr, "no prompt: run until SIGINT or SIGTERM",
        [&](auto) { o.interactive = false; }},
+      {"check", nullptr,
+       "read FILEs, compare those of several switches along their rings' trees (SWITCH.yaml each), "
+       "and end: no port is touched",
+       [&](auto) { o.checks = true; }},
       {"forget-neighbours", "TENANT",
        "forget the tenant's former rings (\"\": those of no tenant) while no switch runs, and end: "
        "only when all their jobs' processes have ended, or their raw data may pass",
@@ -104,6 +114,13 @@ Options parse_options(int argc, char** argv) {
   const app::CommandLine line =
       app::read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir", kHead, kTail},
                              options_of(options), app::WordOrder::last);
+  if (options.checks) {
+    if (line.options.size() > 1) {
+      throw UsageError("--check: found other options; allowed: files alone; see weir --help");
+    }
+    options.files = line.words;
+    return options;
+  }
   if (options.config.empty()) {
     throw UsageError("--config is needed; see weir --help");
   }
@@ -377,6 +394,9 @@ bool is_mistake(const std::exception& error) {
 int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
+    if (options.checks) {
+      return app::check_files(options.files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
+    }
     keep_files_private();
     app::catch_reload_signal(); // before the file is read for the first time
     const config::Config config = config::load_config(options.config);

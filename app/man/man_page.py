@@ -70,14 +70,21 @@ def exit_status(block: list[str]) -> list[str]:
     return lines
 
 
+def synopsis(block: list[str]) -> list[str]:
+    """A line that begins with the program's name is another way to call it; others go on."""
+    name = block[0].removeprefix("usage: ").split()[0]
+    ways = re.split(rf"(?:^usage:|\n) +{re.escape(name)} ", "\n".join(block))[1:]
+    lines = [[f".B {escaped(name)}", with_fonts(" ".join(way.split()))] for way in ways]
+    return [line for way in lines for line in [*way, ".br"]][:-1]
+
+
 def sections(text: str) -> dict[str, list[str]]:
     """The page's sections in their order."""
     headings = ("SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS")
     found: dict[str, list[str]] = {heading: [] for heading in headings}
     for block in (part.splitlines() for part in re.split(r"\n{2,}", text.strip("\n"))):
         if block[0].startswith("usage: "):
-            name, _, rest = " ".join(block).removeprefix("usage: ").partition(" ")
-            found["SYNOPSIS"] += [f".B {escaped(name)}", with_fonts(rest)]
+            found["SYNOPSIS"] += synopsis(block)
         elif block[0].startswith("Exit:"):
             found["EXIT STATUS"] += exit_status(block)
         elif re.match(r"Example\b", block[0]):

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 from lab import Lab, smoke_test
-from weir import BUILD, ROOT, Ended, expect, run_to_end
+from weir import BUILD, ROOT, WEIR, Ended, expect, run_to_end
 
 PLAN = BUILD / "app" / "weir-plan"
 RACKS = ROOT / "config/topologies/two-racks.yaml"
@@ -176,6 +176,33 @@ def configurations(lab: Lab) -> None:
     switch = lab.ready_weir(lab.namespace(), file)
     expect([row["driver"] for row in switch.ask("/weir/port/info")["port_info"].values()] == ["net_memif"] * 2, "ports")
     switch.stop()
+
+
+@smoke_test("plan-checked-files")
+def checked_files(lab: Lab) -> None:
+    """`weir --check` finds the files of a fabric in order, with their placeholder devices, and says what somebody has changed since."""
+    folder = lab.directory / "configs"
+    answer = plan("fabric", "--topology", RACKS, "--configs", folder, "--mtu", "2048", "--out", lab.directory / "rings.yaml")
+    expect(answer.status == 0, f"{answer}")
+    files = sorted(folder.iterdir())
+    answer = run_to_end([WEIR, "--check", *files])
+    said = "".join(f"{file}: in order: ports {2 if 'spine' in file.name else 10}, rings {1 if 'spine' in file.name else 2}; EAL needs at least N MiB\n"
+                   for file in files) + "".join(f"ring {ring}: 16 ranks, root spine{ring - 1}, the same on all its switches (3)\n" for ring in (1, 2))
+    expect(answer.status == 0 and re.sub(r"\d+ MiB", "N MiB", answer.output) == said and not answer.errors, f"{answer}\n{said}")
+    changed = folder / "rack1.yaml"
+    usual = changed.read_text()
+    changed.write_text(usual.replace("window: 8", "window: 16", 1))
+    answer = run_to_end([WEIR, "--check", *files])
+    expect(answer.status == 2 and answer.errors == f"weir: {changed}: rings[0].window: found 16 in ring 1; allowed: 8, as {files[0]} has it\n",
+           f"{answer}")
+    changed.write_text(usual.replace("children:", "childs:", 1))
+    line = 1 + usual[:usual.index("children:")].count("\n")
+    answer = run_to_end([WEIR, "--check", *files])
+    expect(answer.status == 2 and f"weir: {changed}:{line}: rings[0].childs: found an unknown key; allowed: " in answer.errors
+           and f"{files[0]}: in order" in answer.output, f"{answer}")
+    copy = lab.file("rack0.yaml", files[0].read_text())
+    answer = run_to_end([WEIR, "--check", files[0], copy])
+    expect(answer.status == 2 and "allowed: files of different names" in answer.errors, f"{answer}")
 
 
 def configured(lab: Lab, *options: str) -> Path:

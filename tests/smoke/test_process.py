@@ -111,6 +111,8 @@ def command_line_errors(lab: Lab) -> None:
     refused(run_to_end([WEIR, "--config", good, "--cmd-file", lab.directory / "none"]), "none: cannot be read")
     refused(run_to_end([WEIR, "--config", good, "--", "-l", "0-1"]), "found -l; allowed: any EAL option but")
     refused(run_to_end([WEIR, "--config", good, "--", "--lcores=0@0"]), "found --lcores=0@0; allowed: ")
+    refused(run_to_end([WEIR, "--check"]), "--check wants files")
+    refused(run_to_end([WEIR, "--check", "--no-interactive", good]), "--check: found other options; allowed: files alone")
     far = lab.file("far.yaml", PLAIN.replace("id: 1, roles", "id: 777, roles"))
     line = 1 + PLAIN[:PLAIN.index("id: 1, roles")].count("\n")
     refused(run_to_end([WEIR, "--config", far]), f"far.yaml:{line}: lcores[0].id: found 777; allowed: a CPU of this machine, 0 to ")

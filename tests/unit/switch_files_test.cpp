@@ -3,6 +3,7 @@
 /// The configuration of each switch that a fabric is planned for. Another program reads it, here
 /// yaml-cpp; and the switch's own reader.
 
+#include "config/agreement.hpp"
 #include "config/config.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/fabric.hpp"
@@ -176,6 +177,17 @@ TEST(SwitchFiles, WordsInBracesThatNothingIsPutFor) {
   EXPECT_EQ(unknown_word("{switch", kEalWords), "");
 }
 
+/// What others call a switch is the name of its file.
+TEST(SwitchFiles, AgreeAlongTheirTrees) {
+  std::vector<config::SwitchConfig> switches;
+  const Topology topology = parse_topology(kRacks, "racks.yaml");
+  for (const SwitchFile& file : files_of(topology, 2)) {
+    switches.push_back({file.name, file.name, config::parse_config(file.text, file.name)});
+  }
+  EXPECT_EQ(config::disagreements(switches), std::vector<std::string>{});
+  EXPECT_EQ(config::agreed_rings(switches).size(), 2U);
+}
+
 /// On one switch the members have ports, and there is no tree.
 TEST(SwitchFiles, OneSwitchHasNoTree) {
   const auto files = files_of(make_star(3, {1000, 1}), 4);
@@ -242,7 +254,7 @@ TEST(SwitchFiles, ParallelCablesHaveNamesOfTheirOwn) {
             "rack-1-2, device: device-of-rack-1-2, bridge: no}]");
   EXPECT_EQ(files["rack-1"]["ports"][1]["name"].as<std::string>(),
             "all-2"); // not a word of the prompt
-  EXPECT_EQ(files["all"]["rings"][0]["children"][1]["switch"].as<std::string>(), "rack 1");
+  EXPECT_EQ(files["all"]["rings"][0]["children"][1]["switch"].as<std::string>(), "rack-1");
 }
 
 TEST(SwitchFiles, RefuseWhatNoSwitchWouldTake) {

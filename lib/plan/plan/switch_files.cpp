@@ -251,8 +251,8 @@ class FileText {
 
   void write_tree(const FabricSwitch& part) {
     if (part.parent != kNone) {
-      add("    parent: {{switch: {}, port: {}}}\n", text::json_string(topology_.name(part.parent)),
-          port_name(part.up));
+      add("    parent: {{switch: {}, port: {}}}\n",
+          text::json_string(plain(topology_.name(part.parent))), port_name(part.up));
     }
     add("    children:\n");
     for (const FabricChild& child : part.children) {
@@ -260,7 +260,7 @@ class FileText {
         add("      - {{rank: {}, port: {}}}\n", child.first_rank, port_name(child.down));
       } else {
         add("      - {{switch: {}, ranks: [{}, {}], port: {}}}\n",
-            text::json_string(topology_.name(child.vertex)), child.first_rank,
+            text::json_string(plain(topology_.name(child.vertex))), child.first_rank,
             child.first_rank + child.rank_count - 1, port_name(child.down));
       }
     }
