@@ -3,9 +3,9 @@
 """Starts two racks of three workers and a spine: three switches, which add up in a tree, connected by shared memory (memif).
 
 `weir-plan fabric` plans two trees for the topology and writes each switch's configuration: one over the spine, one over a cable
-from rack to rack, whose root is the first rack. All-reduces through the spine, and checks every element. Then the spine dies in
-the middle of a job, as if all its cables were pulled: each worker tells an error, the racks tell for whom they wait, and the
-next job goes on over the other tree. A table after each job has the packets that crossed the links.
+from rack to rack, whose root is the first rack. All-reduces over both, half of the tensor each, and checks every element. Then the
+spine dies in the middle of a job, as if all its cables were pulled: each worker tells an error, the racks tell for whom they
+wait, and the same command again goes on over the tree that is left. A table after each job has the packets that crossed the links.
 Needs no NIC, no hugepages and no root. The last line is "demo: OK" or what went wrong.
 """
 
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,14 +48,16 @@ CORES = sorted(os.sched_getaffinity(0))
 
 @dataclass(frozen=True)
 class Tree:
-    """A ring and who adds up whom, for --tree."""
+    """A ring, who adds up whom, for --tree, and a link between two of its switches: the upper one and its port."""
     ring: int
     name: str
     lists: str
+    link: tuple[str, str]
 
 
-FROM_RACK_TO_RACK = Tree(1, "from rack to rack", "[0,1,2,[3,4,5]]")
-OVER_SPINE = Tree(2, "over the spine", "[[0,1,2],[3,4,5]]")
+FROM_RACK_TO_RACK = Tree(1, "from rack to rack", "[0,1,2,[3,4,5]]", ("rack0", "across"))
+OVER_SPINE = Tree(2, "over the spine", "[[0,1,2],[3,4,5]]", ("spine", "down0"))
+TREES = (FROM_RACK_TO_RACK, OVER_SPINE)
 Packets = dict[tuple[str, str], tuple[int, int]]  # by switch and port: those that came in, those that left
 
 
@@ -123,12 +125,14 @@ def kill(processes) -> None:
         process.kill()
 
 
-def start_workers(options: argparse.Namespace, folder: Path, tree: Tree, *more: str) -> list[Process]:
+def start_workers(options: argparse.Namespace, folder: Path, *more: str) -> list[Process]:
+    """The same command for each job, whatever is left of the fabric."""
+    orders = [word for tree in TREES for word in ("--tree", tree.lists)]
     rendezvous = f"127.0.0.1:{free_port()}"
     workers = []
     for rank in range(RANKS):
         command = [str(WORKER), "--rank", str(rank), "--world", str(RANKS), "--rendezvous", rendezvous,
-                   "--ring", str(tree.ring), "--tree", tree.lists, "--transport", "software",
+                   "--ring", ",".join(str(tree.ring) for tree in TREES), *orders, "--transport", "software",
                    "--device", worker_device(rank, folder), "--ip", address_of(rank), "--window", str(WINDOW), "--message-bytes", str(MESSAGE_BYTES),
                    "--mtu", str(MTU), "--timeout", str(GIVE_UP_S), "--size", options.size, "--loss", str(options.loss),
                    "--seed", str(rank + 1), "--progress", "--json", str(folder / f"worker{rank}.json"), *more]
@@ -157,11 +161,15 @@ def show_packets(before: Packets, after: Packets) -> Packets:
     return passed
 
 
-def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Process], tree: Tree) -> Packets:
-    """Returns what has passed the ports meanwhile."""
-    print(f"\ndemo: {RANKS} workers all-reduce {options.size} {tree.name}, by ring {tree.ring}: {tree.lists}", flush=True)
+def named(trees: Sequence[Tree]) -> str:
+    return " and ".join(f"by ring {tree.ring} {tree.name}" for tree in trees)
+
+
+def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Process], trees: Sequence[Tree]) -> None:
+    """`trees` are those that are left."""
+    print(f"\ndemo: {RANKS} workers all-reduce {options.size} {named(trees)}", flush=True)
     before = packets_at(switches, folder)
-    workers = start_workers(options, folder, tree)
+    workers = start_workers(options, folder)
     try:
         watch(workers, switches["rack0"], options.timeout)
     finally:
@@ -170,23 +178,31 @@ def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Pr
         result = json.loads((folder / f"worker{rank}.json").read_text())
         if result["verified"] != "every_element" or result["algorithm"] != "switch":
             raise DemoFailure(f"worker {rank} did not get or not verify its sum from the switches: {result}")
+        if result["rings"] != [tree.ring for tree in trees]:
+            raise DemoFailure(f"worker {rank} did not go {named(trees)}: {result}")
+        if rank == 0 and result["missing_rings"]:
+            print(f"  on all ranks: {result['missing_rings']}")
         print(f"  rank {rank}: {result['bytes']} bytes in {result['seconds']:.3f} s, "
               f"{result['retransmissions']} packets repeated, every element verified")
-    return show_packets(before, packets_at(switches, folder))
+    passed = show_packets(before, packets_at(switches, folder))
+    for tree in trees:
+        compare_link(passed, tree, len(trees))
 
 
-def compare_link(passed: Packets, link: tuple[str, str], tree: Tree) -> None:
-    """A switch sends what one rank sends, whatever stands behind it."""
+def compare_link(passed: Packets, tree: Tree, rings: int) -> None:
+    """A switch sends what one rank sends by this ring, whatever stands behind it. The ranks share their packets among the rings."""
+    link = tree.link
     ranks = [passed[f"rack{rank // RANKS_PER_RACK}", f"host{rank}"][0] for rank in range(RANKS)]
     came = passed[link][0]
-    print(f"  {came} packets of {RANKS_PER_RACK} ranks came to {link[0]} by {link[1]}; each rank sent {min(ranks)} to {max(ranks)}")
-    if came > 2 * max(ranks):
+    print(f"  {came} packets of {RANKS_PER_RACK} ranks came to {link[0]} by {link[1]}; each rank sent {min(ranks)} to {max(ranks)} "
+          f"by {'one ring' if rings == 1 else f'{rings} rings'}")
+    if came > 2 * max(ranks) / rings:
         raise DemoFailure(f"ring {tree.ring}: more than one rank's packets cross the link of {link[0]} at {link[1]}")
 
 
 def lose_the_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process]) -> None:
-    print(f"\ndemo: the same without end, by ring {OVER_SPINE.ring}; the spine dies in the middle", flush=True)
-    workers = start_workers(options, folder, OVER_SPINE, "--repeat", "100000")
+    print("\ndemo: the same without end; the spine dies in the middle", flush=True)
+    workers = start_workers(options, folder, "--repeat", "100000")
     try:
         wait_until_all(workers, lambda worker: any("progress" in line for line in worker.lines), options.timeout,
                        "make progress")
@@ -252,17 +268,17 @@ def introduce(options: argparse.Namespace, folder: Path) -> None:
     print(f"demo: two racks of {RANKS_PER_RACK} workers, a spine, a cable from rack to rack; {where_logs_are(options, folder)}")
     for tree, where in ((FROM_RACK_TO_RACK, "rack1 adds up its ranks for rack0, which is the root"),
                         (OVER_SPINE, "both racks add up their ranks for the spine, which is the root")):
-        print(f"  ring {tree.ring}, {tree.name}: {where}", flush=True)
+        print(f"  ring {tree.ring}, {tree.name}: {where}, {tree.lists}", flush=True)
 
 
 def demonstrate(options: argparse.Namespace, folder: Path) -> None:
     introduce(options, folder)
     switches = start_switches(folder)
     try:
-        compare_link(all_reduce(options, folder, switches, OVER_SPINE), ("spine", "down0"), OVER_SPINE)
+        all_reduce(options, folder, switches, TREES)
         lose_the_spine(options, folder, switches)
         racks = {name: switches[name] for name in RACKS}
-        compare_link(all_reduce(options, folder, racks, FROM_RACK_TO_RACK), ("rack0", "across"), FROM_RACK_TO_RACK)
+        all_reduce(options, folder, racks, (FROM_RACK_TO_RACK,))
         stop(racks)
         print(flush=True)
     finally:
