@@ -294,7 +294,7 @@ class Flow:
 
     def may_answer_switch_at(self) -> int:
         """The same for a switch: it asks at times of its own, which are further and further apart."""
-        if self.answers == 0 or self.no_buffer:
+        if self.answers == 0 or self.no_buffer and self.answers <= TRIES:
             return 0
         return self.progress_ns + self.doubled_pause(SWITCH_PAUSE_NS, self.answers - 1)
 

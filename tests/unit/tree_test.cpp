@@ -410,7 +410,11 @@ class TreeWaits : public Tree {
   }
 
   /// Of rank 0, which is rank 4's receiver, for what rank 4's switch alone has.
-  Bytes nak() { return test::build(job.answer_to(4, 0x60, job.first_psn_of(4) + 1)).bytes; }
+  Bytes nak() { return answer(0x60); }
+
+  Bytes answer(std::uint8_t syndrome) {
+    return test::build(job.answer_to(4, syndrome, job.first_psn_of(4) + 1)).bytes;
+  }
 
   std::size_t sums_of_b_ = 0; // packets since rank 4's
 };
@@ -432,6 +436,19 @@ TEST_F(TreeWaits, ASwitchThatAsksWithoutEndIsAnsweredMoreAndMoreRarely) {
   }
   EXPECT_GE(sums_of_b_, 10 * packets);
   EXPECT_LE(sums_of_b_, 16 * packets);
+}
+
+/// As a receiver without a buffer makes it do. Seven times that ends the pause.
+TEST_F(TreeWaits, OneThatSaysRnrNakBeforeEachAskGetsNoMoreInTheEnd) {
+  const std::size_t packets = message(0, 1, words(0, 200)).size();
+  for (int asked = 0; asked < 2'000; ++asked) {
+    tree.into(kB, kUp, answer(0x21));
+    tree.wait(30'000);
+    tree.into(kB, kUp, nak());
+    tree.wait(20'000);
+  }
+  EXPECT_GE(sums_of_b_, 7 * packets);
+  EXPECT_LE(sums_of_b_, 23 * packets);
 }
 
 // ---- What is dropped by name, and changes nothing. ----

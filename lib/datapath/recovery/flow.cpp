@@ -75,7 +75,8 @@ std::uint64_t Flow::may_answer_at() const {
 }
 
 std::uint64_t Flow::may_answer_switch_at() const {
-  if (answers == 0 || had_no_buffer) {
+  const bool was_held = had_no_buffer && answers <= kTries;
+  if (answers == 0 || was_held) {
     return 0;
   }
   return progress_at + doubled_pause(kSwitchPause, answers - 1u);
