@@ -51,10 +51,11 @@ TEST(Flow, APassBeginsWithAPsnNotAboveThePrevious) {
   for (const std::uint32_t psn : {1u, 0xffffffu}) {
     flow.pass = Flow::Pass::resent;
     flow.hushed_until = flow.held_until = 99;
-    flow.heard(psn, 0);
+    EXPECT_TRUE(flow.heard(psn, 0));
     EXPECT_EQ(flow.pass, Flow::Pass::nothing) << psn;
     EXPECT_EQ(flow.hushed_until, 0u) << "it does not wait any more";
     EXPECT_EQ(flow.held_until, 0u);
+    EXPECT_FALSE(flow.heard(psn, 0)) << "it did not wait";
   }
 }
 

@@ -319,6 +319,50 @@ TEST(Recovery, ALateRankIsAsked) {
   EXPECT_EQ(ring.counters(0).naks, 0u);
 }
 
+/// What came shows that something is missing, so the switch does not wait as for a rank that is
+/// slow.
+TEST(Recovery, ALateRankWhoseFirstIsLostIsAskedAgainAfterARoundTrip) {
+  Ring ring;
+  ring.acknowledge_all(1);
+  ring.wait(10 * kMs);
+  const Exchange made = ring.message(1);
+  EXPECT_TRUE(ring.send(0, made.packets[0][0]).empty());
+  EXPECT_EQ(ring.wait(kFirst).size(), 2u) << "ACK and NAK";
+  EXPECT_TRUE(ring.send(1, made.packets[1][2]).empty());
+  EXPECT_TRUE(ring.wait(kFirst - 1).empty());
+  EXPECT_EQ(ring.wait(1), (Frames{ring.said(1, kRnr, ring.psn(1, 1), 1)}));
+}
+
+TEST(Recovery, ATimerThatAMeasuredRoundTripHasMadeShorterRunsOutThen) {
+  Ring ring;
+  ring.complete(1);
+  EXPECT_EQ(ring.wait(kFirst).size(), 8u) << "hello and message, twice: T is doubled";
+  ring.acknowledge_all(4);
+  ring.complete(2);
+  const Exchange last = ring.complete(3);
+  ring.wait(100 * kUs);
+  ring.answer(0, kAck, ring.psn(0, 6), 3);
+  EXPECT_TRUE(ring.wait(300 * kUs - 1).empty());
+  EXPECT_EQ(ring.wait(1),
+            (Frames{ring.result(0, last, 0), ring.result(0, last, 1), ring.result(0, last, 2)}));
+}
+
+TEST(Recovery, WhatAnRnrNakHasHeldUpIsDueWhenTheSenderBringsWhatWasLost) {
+  constexpr std::uint8_t rnr_for_10_ms = 0x34;
+  Ring ring;
+  ring.acknowledge_all(1);
+  const Exchange first = ring.complete(1);
+  const Exchange second = ring.message(2);
+  EXPECT_EQ(ring.send(0, second.packets[0][2]).size(), 2u) << "ACK and NAK";
+  ring.answer(0, rnr_for_10_ms, ring.psn(0, 1), 1);
+  const auto has_left_again = [&](const Frames& sent) {
+    return std::ranges::count(sent, ring.result(0, first, 0)) == 1;
+  };
+  EXPECT_FALSE(has_left_again(ring.wait(2 * kFirst)));
+  EXPECT_TRUE(ring.send(0, second.packets[0][0]).empty());
+  EXPECT_TRUE(has_left_again(ring.wait(0)));
+}
+
 TEST(Recovery, BeyondPatienceTheSwitchSpeaksForNobody) {
   Ring ring(telling({.patience_ms = 1000}));
   const Exchange made = ring.complete(1);

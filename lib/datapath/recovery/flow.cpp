@@ -19,11 +19,13 @@ void Flow::begin(std::uint32_t psn, std::uint32_t qp, std::uint8_t timeout_expon
   heard_at = progress_at = now_ns;
 }
 
-void Flow::goes_back() {
+bool Flow::goes_back(std::uint64_t now_ns) {
+  const bool was_hushed = now_ns < hushed_until;
   pass = Pass::nothing;
   is_own_pass = asked_at != 0 && !went_back;
   went_back = true;
   hushed_until = held_until = 0;
+  return was_hushed;
 }
 
 void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {

@@ -97,17 +97,20 @@ struct Flow {
   void begin(std::uint32_t psn, std::uint32_t qp, std::uint8_t timeout_exponent,
              std::uint64_t now_ns);
 
-  /// A packet with that PSN came, whatever becomes of it.
-  void heard(std::uint32_t psn, std::uint64_t now_ns) {
+  /// A packet with that PSN came, whatever becomes of it. Returns whether its sender has ended an
+  /// RNR wait, so that what the wait held up is due.
+  bool heard(std::uint32_t psn, std::uint64_t now_ns) {
     heard_at = now_ns;
+    bool ends_wait = false;
     if (!wire::psn_before(previous, psn)) [[unlikely]] {
-      goes_back();
+      ends_wait = goes_back(now_ns);
     }
     previous = psn;
+    return ends_wait;
   }
 
-  /// A pass begins.
-  void goes_back();
+  /// A pass begins. Returns whether that ends an RNR wait.
+  bool goes_back(std::uint64_t now_ns);
 
   /// Whether the PSN follows those that came, and none is missing.
   bool is_next(std::uint32_t psn) const { return psn == next_in && !lacks_packets(); }

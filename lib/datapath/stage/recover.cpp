@@ -72,21 +72,22 @@ void Recover::came_out_of_order(const RingChild& sender, std::uint32_t psn, fram
   note_gap(sender, psn, now);
 }
 
-/// A sender that goes back has ended an RNR wait: what the wait held up is due. Perhaps nothing
-/// that the switch made reached it or its receiver, because the frames that it was made from were
-/// damaged where no ICRC covers them. A PSN that is further away than the slots reach is no repeat
-/// of a sender's.
+/// A sender that goes back has ended an RNR wait: what the wait held up is due.
+void Recover::expect_now(std::uint16_t ring, frame::Instant now) {
+  schedule_.expect(ring, now.ns);
+}
+
+/// Of a sender that goes back. Perhaps nothing that the switch made reached it or its receiver,
+/// because the frames that it was made from were damaged where no ICRC covers them. A PSN that is
+/// further away than the slots reach is no repeat of a sender's.
 void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
   if (is_within_reach(sender, frame.packet.psn)) {
     ring.answers[sender.child].reach_as(frame);
     ring.results[sender.child].reach_as(frame);
   }
-  Flow& flow = incarnations_.flow_of(sender);
-  const bool was_hushed = now.ns < flow.hushed_until;
-  flow.heard(frame.packet.psn, now.ns);
-  if (was_hushed && now.ns >= flow.hushed_until) {
-    schedule_.expect(sender.ring, now.ns);
+  if (incarnations_.flow_of(sender).heard(frame.packet.psn, now.ns)) {
+    expect_now(sender.ring, now);
   }
 }
 
@@ -139,6 +140,8 @@ void Recover::came_without_first(frame::Frame& frame, const conn::Verdict& verdi
   if (!is_behind && is_within_reach(sender, psn)) {
     advance(sender, psn); // its sender has come so far
   }
+  // A sender that has lost a packet is asked again sooner than one that is slow.
+  schedule_.expect(sender.ring, now.ns + recovery::kTimerFloor);
   note_gap(sender, psn, now);
   drop(frame, verdict.ring, DropReason::unknown_message, now);
 }
@@ -528,10 +531,10 @@ bool Recover::take_acknowledgement(const frame::Frame& frame, const RingChild& s
     return false;
   }
   rings_[sender.ring]->answers[sender.child].take(frame, aeth);
-  const bool was_asked = flow.asks != 0;
+  const bool was_late = flow.asks != 0 || flow.doublings != 0;
   flow.acknowledge(next, now.ns);
-  if (was_asked && flow.asks == 0) {
-    schedule_.expect(sender.ring, now.ns); // it may be asked anew
+  if (was_late && flow.asks == 0) {
+    schedule_.expect(sender.ring, now.ns); // it may be asked anew, and its timer be shorter
   }
   if (!flow.is_outstanding() && flow.ack_timeout != 0) {
     schedule_.expect(sender.ring, flow.keep_alive_at()); // if it has to wait

@@ -37,7 +37,9 @@ class Recover {
     Flow& flow = *verdict.flow;
     const std::uint32_t psn = frame.packet.psn;
     rings_[verdict.ring]->news_at_ns = now.ns;
-    flow.heard(psn, now.ns);
+    if (flow.heard(psn, now.ns)) [[unlikely]] {
+      expect_now(verdict.ring, now);
+    }
     if (frame.packet.opcode.position != wire::Position::middle) {
       recovery::keep_headers(verdict.record->headers, frame);
     }
@@ -149,6 +151,7 @@ class Recover {
   bool send_again(const ring::RingChild& sender, const conn::MessageRecord& record,
                   std::uint32_t packet, frame::Instant now);
   bool is_within_reach(const ring::RingChild& sender, std::uint32_t psn) const;
+  void expect_now(std::uint16_t ring, frame::Instant now);
   void hear(const ring::RingChild& sender, const frame::Frame& frame, frame::Instant now);
   void came_out_of_order(const ring::RingChild& sender, std::uint32_t psn, frame::Instant now);
   void advance(const ring::RingChild& sender, std::uint32_t psn);
