@@ -19,12 +19,14 @@ from tree_check import RandomJob
 
 
 def passes(seed: int, directory: Path) -> bool:
-    for case in RandomJob(seed).cases():
-        try:
+    tried = f"seed {seed}"
+    try:
+        for case in RandomJob(seed).cases():
+            tried = case.name
             replays.check_tree(case, directory)
-        except (replays.Failed, AssertionError) as problem:
-            print(f"  FAILED  {case.name}: {problem}")
-            return False
+    except (replays.Failed, AssertionError) as problem:
+        print(f"  FAILED  {tried}: {problem}")
+        return False
     return True
 
 

@@ -332,7 +332,8 @@ class Rules:
             return None
         flow = self.flow(line.number)
         if line.kind is Kind.ENTERING:
-            ns = max(flow.heard_ns + flow.timer, flow.hushed_until_ns, self.may_ask_at(line))
+            asked_ns = flow.question.ns if flow.question else 0
+            ns = max(max(flow.heard_ns, asked_ns) + flow.timer, flow.hushed_until_ns, self.may_ask_at(line))
             return Due(ns, lambda: self.ask(line)) if flow.lacks_packets else None
         longest = self.longest if self.longest is not None else self.longest_timer()
         stalled = self.switch.stalled()

@@ -45,8 +45,8 @@ def some_message(rng: random.Random, world: int) -> Message:
 
 
 class Noise:
-    """What links do to frames. With `spares_hosts` only those between switches, to data alone, and to one packet of a slot:
-    who lacks the last answer to what it has sent repeats it, and so does who is not asked."""
+    """What links do to frames. With `spares_hosts` only those between switches, to data alone, and never to all that a
+    switch would know of a slot: who lacks the last answer to what it has sent repeats it, and so does who is not asked."""
 
     def __init__(self, network: Network, rng: random.Random, loss: float, spares_hosts: bool) -> None:
         self.network, self.rng, self.loss, self.spares_hosts = network, rng, loss, spares_hosts
@@ -63,7 +63,12 @@ class Noise:
 
     def is_data_between_switches(self, link: tuple[str, str], frame: bytes) -> bool:
         roce = parse_roce(frame)
-        return all(end in self.network.members for end in link) and roce is not None and roce.opcode in RC_DATA
+        return (all(end in self.network.members for end in link) and not self.brings_all_of_a_slot(link)
+                and roce is not None and roce.opcode in RC_DATA)
+
+    def brings_all_of_a_slot(self, link: tuple[str, str]) -> bool:
+        """From the only child of a switch."""
+        return [child.switch for child in self.network.members[link[1]].place.children] == [link[0]]
 
 
 @dataclass(frozen=True)
