@@ -363,6 +363,24 @@ TEST(Recovery, WhatAnRnrNakHasHeldUpIsDueWhenTheSenderBringsWhatWasLost) {
   EXPECT_TRUE(has_left_again(ring.wait(0)));
 }
 
+/// It was silent for its sender, because a was older than all that it knows of.
+TEST(Recovery, ALateRankIsAskedAsSoonAsAnAcknowledgementTellsWhatItsReceiverHas) {
+  Ring ring(telling({.window = 1}));
+  ring.complete(1);
+  ring.wait(10 * kUs);
+  ring.acknowledge_all(4);
+  for (std::uint32_t id = 2; id <= 4; ++id) {
+    ring.complete(id);
+  }
+  const Exchange made = ring.message(5);
+  ring.send(0, made.packets[0][0]);
+  ring.wait(10 * kMs);
+  EXPECT_EQ(ring.counters(1).naks, 0u) << "T is over, but who may be told what?";
+  ring.answer(1, kAck, ring.psn(1, 12), 5);
+  ring.wait(2 * kMs);
+  EXPECT_EQ(ring.counters(1).naks, 1u) << "T is 11 ms by now";
+}
+
 TEST(Recovery, BeyondPatienceTheSwitchSpeaksForNobody) {
   Ring ring(telling({.patience_ms = 1000}));
   const Exchange made = ring.complete(1);

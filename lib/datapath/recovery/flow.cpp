@@ -41,6 +41,7 @@ void Flow::acknowledge(std::uint32_t next, std::uint64_t now_ns) {
   answers = wire::psn_before(next, enough) ? answers : 0;
   had_no_buffer = false;
   is_answer_due = false;
+  is_silenced = false;
   if (is_timing && wire::psn_before(timed, next)) {
     is_timing = false;
     round_trip.take(now_ns - timed_since);

@@ -82,6 +82,7 @@ struct Flow {
   bool is_resending : 1 = false;  // results leave again, some at each poll
   bool is_answer_due : 1 = false; // somebody wanted a … s-1 again, too soon
   bool had_no_buffer : 1 = false; // the receiver, since the last answer
+  bool is_silenced : 1 = false;   // a timer has run out, and the switch may not speak
   std::uint64_t heard_at = 0;
   std::uint64_t progress_at = 0; // a moved, results began to be outstanding, or they were resent
   std::uint64_t timed_since = 0;
@@ -182,6 +183,9 @@ struct Flow {
   }
 
   bool lacks_packets() const { return next_in != furthest_in; }
+
+  /// Whether an acknowledgement that moves a may make a timer run out sooner.
+  bool may_hurry() const { return asks != 0 || doublings != 0 || is_silenced; }
 
   bool is_outstanding() const { return unacknowledged != next_out; }
 

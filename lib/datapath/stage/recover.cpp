@@ -531,10 +531,10 @@ bool Recover::take_acknowledgement(const frame::Frame& frame, const RingChild& s
     return false;
   }
   rings_[sender.ring]->answers[sender.child].take(frame, aeth);
-  const bool was_late = flow.asks != 0 || flow.doublings != 0;
+  const bool may_hurry = flow.may_hurry();
   flow.acknowledge(next, now.ns);
-  if (was_late && flow.asks == 0) {
-    schedule_.expect(sender.ring, now.ns); // it may be asked anew, and its timer be shorter
+  if (may_hurry && flow.asks == 0) {
+    schedule_.expect(sender.ring, now.ns);
   }
   if (!flow.is_outstanding() && flow.ack_timeout != 0) {
     schedule_.expect(sender.ring, flow.keep_alive_at()); // if it has to wait

@@ -96,11 +96,13 @@ std::uint64_t Timers::poll_children(std::uint16_t index, frame::Instant now) {
 /// `stall` is of the oldest slot that waits for children, and `timer` how long it may.
 std::uint64_t Timers::poll_sender(const RingChild& sender, const std::optional<Stall>& stall,
                                   std::uint64_t timer, frame::Instant now) {
-  const recovery::Flow& flow = incarnations_.flow_of(sender);
+  recovery::Flow& flow = incarnations_.flow_of(sender);
   const ring::Ring& ring = current_->rings()[sender.ring];
   std::uint64_t next = kNever;
-  // What is due and may not be said now, because somebody lies, will hardly be allowed soon.
+  // What is due and may not be said now, because somebody lies, will hardly be allowed soon; or
+  // because a is too old: an acknowledgement tells.
   const auto expect = [&](std::uint64_t due) {
+    flow.is_silenced = flow.is_silenced || due <= now.ns;
     next = std::min(next, due > now.ns ? due : now.ns + recovery::kRnrWait);
   };
   if (stall && !ring.is_parent(sender.child) &&
