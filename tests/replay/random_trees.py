@@ -31,4 +31,4 @@ def passes(seed: int, directory: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(try_seeds(__doc__, "trees", 12, passes))
+    sys.exit(try_seeds(__doc__, "trees", 16, passes))

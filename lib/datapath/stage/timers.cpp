@@ -40,7 +40,8 @@ void Timers::expect_hello(const RingChild& sender, frame::Instant now) {
 
 /// Returns when the ring is due again.
 std::uint64_t Timers::poll_ring(std::uint16_t ring, frame::Instant now) {
-  return std::min(poll_hellos(ring, now), poll_children(ring, now));
+  const std::uint64_t of_hellos = poll_hellos(ring, now);
+  return std::min(of_hellos, poll_children(ring, now));
 }
 
 std::uint64_t Timers::poll_hellos(std::uint16_t index, frame::Instant now) {
