@@ -55,8 +55,6 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::connection_table_full:
     return "there is room for 2H connections of each ring, of which at most H are its ring's and "
            "all others may be forgotten";
-  case DropReason::total_early:
-    return "takes a switch that begins again the incarnation in which its earlier life sent sums";
   case DropReason::disagree_payload:
     return "equal shapes and packet numbers have equal payloads, which classification has checked";
   default:

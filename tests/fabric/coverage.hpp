@@ -39,7 +39,20 @@ namespace weir::fabric {
   X(tree_total, "tree: a total left")                                                              \
   X(tree_again, "tree: a sum left again")                                                          \
   X(tree_lossy_uplinks, "tree: a job finished on lossy uplinks, and no rank repeated anything")    \
-  X(tree_no_loss, "tree: a job finished without loss, each packet once on each uplink")
+  X(tree_no_loss, "tree: a job finished without loss, each packet once on each uplink")            \
+  X(parent_sums, "rogue parent: totals that nobody waits for, or others, of an attacked ring")     \
+  X(parent_early, "rogue parent: a total before its sum has left, of an attacked ring")            \
+  X(parent_answers, "rogue parent: acknowledges or asks for any PSN of an attacked ring")          \
+  X(parent_asks, "rogue parent: asks for what is far away, of a sound ring")                       \
+  X(parent_drops, "rogue parent: what must be dropped, of a sound ring")                           \
+  X(child_sums, "rogue switch below: other partial sums of an attacked ring")                      \
+  X(child_answers, "rogue switch below: acknowledges or asks for any PSN of an attacked ring")     \
+  X(child_drops, "rogue switch below: what must be dropped, of a sound ring")                      \
+  X(sums_shuffled, "rogue switches: what they have sent, again and out of order")                  \
+  X(floods_of_attacked, "rogue switch: asks without end, of an attacked ring")                     \
+  X(floods_of_sound, "rogue switch: asks without end, of a sound ring")                            \
+  X(attacked_failed, "a job of an attacked ring of several switches has failed")                   \
+  X(attacked_finished, "a job of an attacked ring of several switches has finished")
 
 #define WEIR_FABRIC_ENUMERATOR(name, text) name,
 enum class Row : std::uint8_t { WEIR_FABRIC_ROWS(WEIR_FABRIC_ENUMERATOR) count };

@@ -24,6 +24,7 @@ enum class EventKind : std::uint8_t {
   fault_begins, // number `place`
   fault_ends,   //
   rogue,        // a stranger acts
+  rogue_asks,   // a switch that lies asks another once more
   ghosts,       // ring: its hellos come once more
   stream,       // a plain stream sends its next frame
   look,         // switch `place` looks at its timers

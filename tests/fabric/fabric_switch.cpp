@@ -57,6 +57,7 @@ FabricSwitch::FabricSwitch(const Shared& shared, std::uint16_t node, std::uint64
   for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
     watches_.emplace_back(scenario_, ring, node_, coverage_);
     incarnations_.emplace_back(scenario_.rings[ring], part(ring), ring, coverage_);
+    paces_.emplace_back(part(ring), ring);
   }
   lives_.resize(scenario_.rings.size());
   nonces_.resize(scenario_.rings.size());
@@ -244,6 +245,7 @@ void FabricSwitch::poll_timers() {
     answers_.before_look(engine().worker().incarnations());
     installed().poll_timers(frame::Instant{world_.now});
     check_what_goes_up();
+    check_pace();
     if (world_.tracing == Tracing::on) {
       tell_verdict();
     }
@@ -265,6 +267,12 @@ void FabricSwitch::check_what_goes_up() const {
                                          "are not acknowledged in time",
                                          scenario_.rings[ring].spec.id, node_));
     }
+  }
+}
+
+void FabricSwitch::check_pace() {
+  for (PaceWatch& pace : paces_) {
+    pace.look(engine(), world_.now);
   }
 }
 
@@ -356,6 +364,7 @@ void FabricSwitch::accept(Packet& packet) {
   if (is_watched) {
     watches_[origin.ring].after(packet, engine());
   }
+  check_pace();
   if (world_.tracing == Tracing::on) {
     tell_verdict();
   }
@@ -472,6 +481,33 @@ void FabricSwitch::check_unaltered(const Packet& packet) const {
   }
   if (!std::equal(packet.data, packet.data + packet.length, packet.original.begin())) {
     throw Violation("I2", "a frame that was forwarded had been altered");
+  }
+  check_foreign(packet);
+}
+
+/// What is of a ring that the switch has is never passed on, nor is a partial sum of any ring.
+void FabricSwitch::check_foreign(const Packet& packet) const {
+  frame::Frame frame = packet;
+  frame.packet = wire::parse(packet.bytes());
+  const wire::InaHeader* ina = wire::find_ina_header(frame);
+  if (ina == nullptr || !wire::icrc_is_valid(frame)) {
+    return;
+  }
+  if ((ina->flags & kInaFlagPartial) != 0) {
+    throw Violation("§11", fmt::format("switch {} passes a partial sum on", node_));
+  }
+  const auto ring = engine().rings().ring_with_id(ina->ring_id.get());
+  const std::uint16_t rank = ina->rank.get();
+  if (!ring || *ring >= scenario_.rings.size()) {
+    return;
+  }
+  const ring::RingSpec& spec = engine().rings().rings()[*ring].spec();
+  if (rank < spec.world() && part(*ring).sender_for(rank, spec.world()) &&
+      ina->world.get() == spec.world() && ina->version == kInaVersion &&
+      frame.source() == spec.members[rank].ip &&
+      frame.destination() == spec.members[spec.successor(rank)].ip) {
+    throw Violation("§11",
+                    fmt::format("switch {} passes on a message of its ring {}", node_, spec.id));
   }
 }
 

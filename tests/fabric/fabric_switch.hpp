@@ -6,6 +6,7 @@
 #include "incarnation_watch.hpp"
 #include "network/deadline_timer.hpp"
 #include "network/star.hpp"
+#include "pace_watch.hpp"
 #include "ring_watch.hpp"
 #include "scenario.hpp"
 #include "slow_helpers.hpp"
@@ -145,6 +146,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   l2::PortSet ports_of_switches(std::uint16_t ring) const;
   void check_departure(const Packet& packet, l2::PortSet ports) const;
   void check_unaltered(const Packet& packet) const;
+  void check_foreign(const Packet& packet) const;
   void check_result(const Packet& packet, l2::PortSet ports) const;
   bool meets(const Origin& member) const;
   void check_order(const Packet& packet);
@@ -160,6 +162,7 @@ class FabricSwitch : public network::Star<PacketPool> {
 
   void check_own(const Packet& packet);
   void check_what_goes_up() const;
+  void check_pace();
   void expect_timer();
   void note_news();
   void check_balance() const;
@@ -188,6 +191,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   std::unordered_set<std::uint32_t> results_; // a CRC of each that has left
   std::vector<RingWatch> watches_;
   std::vector<IncarnationWatch> incarnations_; // by ring
+  std::vector<PaceWatch> paces_;               // likewise
   std::vector<std::uint32_t> nonces_;          // of rings that were made; 0: none
   std::vector<std::uint32_t> lives_;           // by ring: how often its state was lost
   // Arrival number of its last frame that left.

@@ -261,6 +261,7 @@ void Job::fail(const std::string& cause) {
                                       shared_.fabric.waiting_of(ring_)));
   }
   shared_.coverage.hit(Happening::jobs_failed);
+  note_attacked(Row::attacked_failed);
   shared_.coverage.add(Happening::jobs_misled, was_misled ? 1 : 0);
   world.tell("ring {} fails: {}", plan_.spec.id, cause);
   last_failure_ = cause;
@@ -304,6 +305,11 @@ void Job::check_quest() const {
   shared_.coverage.hit(Row::tree_no_loss);
 }
 
+void Job::note_attacked(Row row) const {
+  const bool is_attacked = plan_.role == RingRole::victim && shared_.scenario.rogue_acts != 0;
+  shared_.coverage.add(row, is_attacked && plan_.tree.has_several_switches() ? 1 : 0);
+}
+
 void Job::finish() {
   World& world = shared_.world;
   check_quest();
@@ -311,6 +317,7 @@ void Job::finish() {
   ended_at_ = world.now;
   ++jobs_done_;
   shared_.coverage.hit(Happening::jobs_finished);
+  note_attacked(Row::attacked_finished);
   world.tell("ring {} has finished epoch {}", plan_.spec.id, run_->epoch);
   if (jobs_done_ < plan_.jobs) {
     state_ = State::failing; // stops and starts again

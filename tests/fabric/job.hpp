@@ -96,6 +96,7 @@ class Job {
   void fail(const std::string& cause);
   void finish();
   void check_quest() const;
+  void note_attacked(Row row) const;
 
   Member::Shared shared_;
   const RingPlan& plan_;

@@ -560,6 +560,12 @@ MUTATIONS = [
         Edit(TIMERS, "  if (current_->rings()[sender.ring].leg_of(sender.child) == ring::Leg::outgoing) {\n    return kNever;",
              "  if (now.ns == 0) {\n    return kNever;")],
         switches="trees"),
+    Mutation("tree-pace", "a switch is answered as often as it asks", [
+        Edit(FLOW, "  return progress_at + doubled_pause(kSwitchPause, answers - 1u);", "  return 0;")],
+        switches="trees"),
+    Mutation("tree-pace-no-buffer", "a switch that says RNR NAK before it asks is answered each time", [
+        Edit(FLOW, "had_no_buffer && answers <= kTries;", "had_no_buffer;")],
+        switches="trees"),
 
     # Calls in the host library
     Mutation("gather-root", "all of an all-gather's broadcasts have rank 0 as root", [

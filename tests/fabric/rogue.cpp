@@ -25,9 +25,17 @@ std::uint32_t nobodys_queue_pair(Dice& dice) {
 } // namespace
 
 Rogue::Rogue(World& world, Fabric& fabric, const Scenario& scenario, Coverage& coverage)
-    : world_(world), fabric_(fabric), scenario_(scenario), coverage_(coverage) {}
+    : world_(world), fabric_(fabric), scenario_(scenario), coverage_(coverage),
+      switch_(world, fabric, scenario, coverage) {}
 
 void Rogue::notice(const Packet& packet, std::uint16_t place) {
+  const bool is_between = scenario_.places[place].end == Place::End::peer;
+  if (is_between) {
+    switch_.notice(packet, place);
+  }
+  if (is_hosts_answer(packet)) {
+    return;
+  }
   const auto bytes = packet.bytes();
   const Seen seen{{bytes.begin(), bytes.end()}, place, packet.origin.ring};
   const auto remember = [&seen](std::deque<Seen>& memory) {
@@ -36,7 +44,7 @@ void Rogue::notice(const Packet& packet, std::uint16_t place) {
     }
     memory.push_back(seen);
   };
-  if (scenario_.places[place].end == Place::End::peer) {
+  if (is_between) {
     return remember(between_switches_);
   }
   remember(recent_);
@@ -51,6 +59,7 @@ void Rogue::notice(const Packet& packet, std::uint16_t place) {
 
 void Rogue::act() {
   greet_for_all();
+  switch_.act();
   Dice& dice = world_.dice;
   if (!between_switches_.empty() && dice.chance(40 * kPercent)) {
     return act_between_switches();

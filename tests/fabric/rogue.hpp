@@ -3,6 +3,7 @@
 
 #include "fabric.hpp"
 #include "forgery.hpp"
+#include "rogue_switch.hpp"
 #include "scenario.hpp"
 #include "script.hpp"
 #include "world.hpp"
@@ -22,9 +23,12 @@ class Rogue {
  public:
   Rogue(World& world, Fabric& fabric, const Scenario& scenario, Coverage& coverage);
 
-  /// A member's packet comes to a switch undamaged.
+  /// A member's packet comes to a switch undamaged; from another switch also an answer.
   void notice(const Packet& packet, std::uint16_t place);
   void act();
+
+  /// RogueSwitch::ask_on.
+  void ask_on() { switch_.ask_on(); }
 
   /// Says at once what may pass for a sender's before the sender speaks again.
   void use_restart();
@@ -68,6 +72,7 @@ class Rogue {
   const Scenario& scenario_;
   Coverage& coverage_;
   Script script_;
+  RogueSwitch switch_;
   std::deque<Seen> recent_;
   std::deque<Seen> hellos_;
   std::deque<Seen> between_switches_;

@@ -252,6 +252,17 @@ void draw_made_rings(Scenario& scenario, const Dice& dice) {
   }
 }
 
+/// Switches of a tree lie to one another. By dice of its own, likewise.
+void draw_attacked_trees(Scenario& scenario, const Dice& dice) {
+  Dice copy = dice;
+  Dice own(copy.next() ^ 0x6c696573);
+  RingPlan& last = scenario.rings.back();
+  if (scenario.rings.size() > 1 && scenario.quest == Quest::anything &&
+      last.tree.has_several_switches() && own.chance(60 * kPercent)) {
+    last.role = RingRole::victim;
+  }
+}
+
 void draw_rings(Scenario& scenario, Dice& dice) {
   const std::uint64_t count = dice.pick<std::uint64_t>({1, 1, 1, 2, 2, 3});
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -261,6 +272,7 @@ void draw_rings(Scenario& scenario, Dice& dice) {
       dice.chance(50 * kPercent)) { // the first ring is always sound
     scenario.rings.back().role = dice.pick({RingRole::victim, RingRole::doomed});
   }
+  draw_attacked_trees(scenario, dice);
   draw_made_rings(scenario, dice);
   draw_lies(scenario, dice);
   draw_dispute(dice, scenario.rings.back());

@@ -148,6 +148,8 @@ void Simulation::dispatch(const Event& event) {
     return end_fault(scenario_.faults[event.place]);
   case EventKind::rogue:
     return rogue_.act();
+  case EventKind::rogue_asks:
+    return rogue_.ask_on();
   case EventKind::ghosts:
     return rogue_.repeat_hellos(event.place);
   case EventKind::stream:
@@ -165,7 +167,8 @@ void Simulation::at_switch(const Event& event) {
               packet.length);
   const bool is_data =
       packet.origin.kind == Origin::Kind::member && packet.length > 100 && !packet.is_damaged;
-  if (is_data && scenario_.rogue_acts != 0) {
+  const bool is_answer = is_hosts_answer(packet) && !packet.is_damaged;
+  if ((is_data || is_answer) && scenario_.rogue_acts != 0) {
     rogue_.notice(packet, event.place);
   }
   fabric_.accept(event.place, packet);
