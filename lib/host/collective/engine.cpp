@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -26,25 +25,28 @@ bool is_symptom(const Error& error) {
 
 Engine::Engine(const Place& place, std::vector<std::unique_ptr<Reducer>> channels,
                Transport& transport, std::chrono::milliseconds timeout)
-    : place_(place), channels_(std::move(channels)), used_(channels_.size()),
-      failures_(channels_.size()), transport_(transport), timeout_(timeout),
-      stall_timer_(timeout, Clock::now()) {
-  std::iota(used_.begin(), used_.end(), 0);
+    : place_(place), channels_(std::move(channels)), failures_(channels_.size()),
+      transport_(transport), timeout_(timeout), stall_timer_(timeout, Clock::now()) {
+  for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+    carriers_.push_back({channel, channels_[channel].get()});
+  }
 }
 
 bool Engine::hellos_are_over() const {
-  return std::ranges::all_of(
-      used_, [this](std::size_t at) { return channels_[at]->is_idle() || failures_[at]; });
+  return std::ranges::all_of(carriers_, [this](const Carrier& carrier) {
+    return carrier.reducer->is_idle() || failures_[carrier.channel];
+  });
 }
 
-void Engine::keep(std::vector<std::size_t> channels) {
+void Engine::keep(const std::vector<std::size_t>& channels) {
   assert(!is_attached() && std::ranges::is_sorted(channels));
-  for (const std::size_t channel : used_) {
-    if (!std::ranges::binary_search(channels, channel)) {
-      transport_.close(channel);
+  std::erase_if(carriers_, [&](const Carrier& carrier) {
+    const bool is_kept = std::ranges::binary_search(channels, carrier.channel);
+    if (!is_kept) {
+      transport_.close(carrier.channel);
     }
-  }
-  used_ = std::move(channels);
+    return !is_kept;
+  });
 }
 
 void Engine::attach(JobControl& control) {
@@ -52,7 +54,8 @@ void Engine::attach(JobControl& control) {
 }
 
 bool Engine::channels_are_idle() const {
-  return all_used([](const Reducer& channel) { return channel.is_idle(); });
+  return std::ranges::all_of(carriers_,
+                             [](const Carrier& carrier) { return carrier.reducer->is_idle(); });
 }
 
 Deadline Engine::due() const {
@@ -154,8 +157,8 @@ Progress Engine::progress() const {
 }
 
 void Engine::begin_slices(const Job& job) {
-  for (std::size_t part = 0; part < used_.size(); ++part) {
-    carrier(part).begin(share_of(job, part));
+  for (std::size_t part = 0; part < carriers_.size(); ++part) {
+    carriers_[part].reducer->begin(share_of(job, part));
   }
 }
 
@@ -172,18 +175,18 @@ void Engine::begin_ready() {
 /// Of what is under way.
 Slice Engine::share_of(const Job& job, std::size_t part) const {
   if (job.series == nullptr) {
-    return slice_of(job.call, place_, job.buffers, part, used_.size());
+    return slice_of(job.call, place_, job.buffers, part, carriers_.size());
   }
   const Exchange exchange = job.series->current();
-  Slice slice = slice_of(exchange.call, place_, exchange.buffers, part, used_.size());
+  Slice slice = slice_of(exchange.call, place_, exchange.buffers, part, carriers_.size());
   slice.call = job.call; // that is what another rank may have called otherwise
   return slice;
 }
 
 bool Engine::post_messages() {
   bool moved = false;
-  for (const std::size_t channel : used_) {
-    while (const std::optional<OutgoingMessage> message = channels_[channel]->next()) {
+  for (const auto& [channel, reducer] : carriers_) {
+    while (const std::optional<OutgoingMessage> message = reducer->next()) {
       if (!transport_.post(channel, *message)) { // the send queue has room for every window
         throw Error(ErrorCode::transport_failure, std::nullopt,
                     fmt::format("message {} finds the send queue full", message->number));
@@ -244,18 +247,19 @@ std::size_t Engine::bytes_done() const {
 /// Of the first job's exchange that is under way.
 std::size_t Engine::exchanged_bytes() const {
   std::size_t bytes = 0;
-  for (std::size_t part = 0; part < used_.size(); ++part) {
-    const bool is_here = carrier(part).finished() > exchanges_done_;
-    bytes += is_here ? share_of(*jobs_.front(), part).bytes() : carrier(part).bytes_done();
+  for (std::size_t part = 0; part < carriers_.size(); ++part) {
+    const Reducer& reducer = *carriers_[part].reducer;
+    const bool is_here = reducer.finished() > exchanges_done_;
+    bytes += is_here ? share_of(*jobs_.front(), part).bytes() : reducer.bytes_done();
   }
   return bytes;
 }
 
 void Engine::retire_jobs() {
-  const auto has_finished = [this](const Reducer& channel) {
-    return channel.finished() > exchanges_done_;
+  const auto has_finished = [this](const Carrier& carrier) {
+    return carrier.reducer->finished() > exchanges_done_;
   };
-  while (!jobs_.empty() && all_used(has_finished)) {
+  while (!jobs_.empty() && std::ranges::all_of(carriers_, has_finished)) {
     if (!go_on(*jobs_.front())) {
       return;
     }
@@ -319,9 +323,9 @@ void Engine::check_stall() {
     return;
   }
   if (control_->may_suspect(Suspicion::Kind::standstill)) {
-    const auto busy =
-        std::ranges::find_if(used_, [this](std::size_t at) { return !channels_[at]->is_idle(); });
-    control_->suspect(Suspicion::Kind::standstill, standstill(*busy, timeout_));
+    const auto busy = std::ranges::find_if(
+        carriers_, [](const Carrier& carrier) { return !carrier.reducer->is_idle(); });
+    control_->suspect(Suspicion::Kind::standstill, standstill(busy->channel, timeout_));
   }
 }
 

@@ -9,7 +9,6 @@
 #include "host/control/job_control.hpp"
 #include "host/transport/transport.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -53,7 +52,7 @@ class Engine : private TransportListener {
   Error standstill(std::size_t channel, std::chrono::milliseconds waited) const;
 
   /// Closes all channels but these, which ascend. Jobs are cut into as many parts.
-  void keep(std::vector<std::size_t> channels);
+  void keep(const std::vector<std::size_t>& channels);
 
   /// From now on jobs may start, and the end of another rank or channel is noticed.
   void attach(JobControl& control);
@@ -80,6 +79,12 @@ class Engine : private TransportListener {
   std::uint64_t results_received() const { return results_received_; }
 
  private:
+  /// A channel that carries a part of each job.
+  struct Carrier {
+    std::size_t channel;
+    Reducer* reducer;
+  };
+
   Arrival arrived(std::size_t channel, const IncomingMessage& message) override;
   void completed(std::size_t channel) override;
   void failed(std::size_t channel, const Error& error) override;
@@ -104,17 +109,9 @@ class Engine : private TransportListener {
 
   bool is_attached() const { return control_ != nullptr; }
 
-  /// Of the job's part that a channel carries.
-  Reducer& carrier(std::size_t part) const { return *channels_[used_[part]]; }
-
-  template <typename Predicate>
-  bool all_used(Predicate predicate) const {
-    return std::ranges::all_of(used_, [&](std::size_t at) { return predicate(*channels_[at]); });
-  }
-
   const Place place_;
   std::vector<std::unique_ptr<Reducer>> channels_;
-  std::vector<std::size_t> used_;              // the channels that share the jobs, in their order
+  std::vector<Carrier> carriers_;              // in the order of the parts
   std::vector<std::optional<Error>> failures_; // by channel, before attach()
   Transport& transport_;
   JobControl* control_ = nullptr;
