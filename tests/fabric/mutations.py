@@ -514,8 +514,6 @@ MUTATIONS = [
     Mutation("tree-range", "a hello that climbs need not tell the range that is due, and passes switches that do not know the ring", [
         Edit(OPENING, "  return opening.ina.root.get() == ranks.first ? std::nullopt", "  return opening.ina.root.get() == ranks.first || ranks.first < 256 ? std::nullopt"),
         Edit(CLASSIFY, "  if (is_partial(header_of(frame))) {\n    return foreign_partial", "  if (false && is_partial(header_of(frame))) {\n    return foreign_partial")],
-        "takes a switch with several children that forgets the ring while the hello of its last one climbs; tree_test holds "
-        "each of the two rules by itself",
         switches="trees"),
     Mutation("tree-begin-alone", "a switch with a parent begins without it", [
         Edit(INCARNATIONS, "  const bool is_root = current_->rings()[opening.sender.ring].is_root();", "  const bool is_root = true;")],
