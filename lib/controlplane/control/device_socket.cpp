@@ -34,6 +34,17 @@ bool has_listener(const DeviceSocket& listener) {
   return !refused;
 }
 
+bool connects_once(std::string_view devargs) {
+  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
+  return socket.connects_once != nullptr && socket.connects_once(devargs) &&
+         !ethdev::is_abstract(socket, devargs);
+}
+
+Occupant occupant_at(std::string_view devargs) {
+  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
+  return occupant_of({socket_file_of(devargs), socket.type, socket.is_shared});
+}
+
 } // namespace
 
 std::string socket_file_of(std::string_view devargs) {
@@ -64,10 +75,11 @@ Occupant occupant_of(const DeviceSocket& socket) {
 }
 
 bool can_connect_anew(std::string_view devargs) {
-  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
-  return socket.connects_once != nullptr && socket.connects_once(devargs) &&
-         occupant_of({socket_file_of(devargs), socket.type, socket.is_shared}) ==
-             Occupant::listener;
+  return connects_once(devargs) && occupant_at(devargs) == Occupant::listener;
+}
+
+bool lacks_listener(std::string_view devargs) {
+  return connects_once(devargs) && occupant_at(devargs) != Occupant::listener;
 }
 
 } // namespace weir::control

@@ -38,4 +38,7 @@ Occupant occupant_of(const DeviceSocket& socket);
 /// somebody does now.
 bool can_connect_anew(std::string_view devargs);
 
+/// Whether such a device cannot start now, because nobody listens. Not told of an abstract socket.
+bool lacks_listener(std::string_view devargs);
+
 } // namespace weir::control

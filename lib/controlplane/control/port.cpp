@@ -215,8 +215,15 @@ void Port::start(rte_mempool* pool) {
   }
 }
 
+/// The driver of a client whose server is away says that it succeeded.
 void Port::start_device() {
-  check(rte_eth_dev_start(device_), "cannot be started");
+  const int answer = rte_eth_dev_start(device_);
+  if (answer < 0 && lacks_listener(config_.device)) {
+    throw PortError(fmt::format("port {}: device {}: nobody listens on {}; start the switch or "
+                                "host at the other end first: it is the server",
+                                config_.name, config_.device, socket_file_of(config_.device)));
+  }
+  check(answer, "cannot be started");
   is_started_ = true;
   connects_until_ = std::chrono::steady_clock::now() + kHandshakeTime;
 }
