@@ -3,6 +3,7 @@
 
 #include "weir/ina.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -77,6 +78,10 @@ std::optional<FoldTree> FoldTree::parse(std::string_view text) {
   tree.root_ = std::move(*root);
   tree.ranks_ = parser.ranks();
   return tree;
+}
+
+bool FoldTree::is_flat() const {
+  return std::ranges::all_of(root_.parts, [](const Part& part) { return part.parts.empty(); });
 }
 
 void FoldTree::reduce(std::span<std::byte> out, std::span<const std::byte* const> inputs,

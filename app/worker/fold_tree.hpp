@@ -28,6 +28,9 @@ class FoldTree {
 
   std::uint16_t ranks() const { return ranks_; }
 
+  /// Whether one switch has all the ranks.
+  bool is_flat() const;
+
   /// `inputs` by rank, each of as many bytes as `out`, whole elements.
   void reduce(std::span<std::byte> out, std::span<const std::byte* const> inputs,
               op::ReduceKernel kernel) const;

@@ -24,4 +24,10 @@ std::vector<FoldTree> trees_in_use(const host::Group& group, const std::vector<F
   return in_use;
 }
 
+std::string_view hint_for(const std::vector<FoldTree>& trees) {
+  return std::ranges::all_of(trees, &FoldTree::is_flat)
+             ? "; where several switches add, floats are rounded level by level: give --tree"
+             : "";
+}
+
 } // namespace weir::app

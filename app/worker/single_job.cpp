@@ -5,6 +5,7 @@
 #include "text/json.hpp"
 #include "worker/bandwidth.hpp"
 #include "worker/group_lines.hpp"
+#include "worker/group_trees.hpp"
 #include "worker/reduction.hpp"
 #include "worker/tensor_values.hpp"
 #include "worker/wrong_result.hpp"
@@ -82,11 +83,11 @@ void SingleJob::verify(std::uint32_t repetition) const {
       find_mismatches(buffers_.result, {group_.epoch(), repetition}, options_.call,
                       {group_.rank(), group_.world()}, options_.trees);
   if (wrong.count != 0) {
-    throw WrongResult(
-        fmt::format("wrong result: rank {}, repetition {}, element {} of {}: expected {}, found {}",
-                    group_.rank(), repetition, wrong.first.index,
-                    buffers_.result.size() / element_size(options_.call.type), wrong.first.expected,
-                    wrong.first.found));
+    throw WrongResult(fmt::format(
+        "wrong result: rank {}, repetition {}, element {} of {}: expected {}, found {}{}",
+        group_.rank(), repetition, wrong.first.index,
+        buffers_.result.size() / element_size(options_.call.type), wrong.first.expected,
+        wrong.first.found, hint_for(options_.trees)));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "worker/sweep.hpp"
 
+#include "worker/group_trees.hpp"
 #include "worker/tensor_values.hpp"
 
 #include <fmt/format.h>
@@ -75,10 +76,10 @@ std::uint64_t Sweep::wrong_elements(const host::Call& call, Placement placement,
   if (wrong.count != 0) {
     watcher_.result_is_wrong(
         fmt::format("wrong result: rank {}, {}, {}: {} of {} elements; the first is {}: expected "
-                    "{}, found {}",
+                    "{}, found {}{}",
                     ranks_.place().rank, host::describe(call), name_of(placement), wrong.count,
                     result.size() / element_size(call.type), wrong.first.index,
-                    wrong.first.expected, wrong.first.found));
+                    wrong.first.expected, wrong.first.found, hint_for(options_.trees)));
   }
   return wrong.count;
 }
