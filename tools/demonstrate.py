@@ -3,7 +3,8 @@
 """Starts `weir` and one `weir-worker` per rank, connected by shared memory (memif), and lets them all-reduce.
 
 Needs no NIC, no hugepages and no root. Prints progress, each worker's result, the switch's own tables and, last,
-"demo: OK" or what went wrong. `tools/demo --training` is another demonstration, with options of its own.
+"demo: OK" or what went wrong. `tools/demo --fabric`, a tree of switches, and `tools/demo --training` are other demonstrations,
+with options of their own.
 """
 
 from __future__ import annotations

@@ -29,8 +29,11 @@ Event refused_event(const conn::RefusedHello& hello, const conn::ToldHello& told
   const std::uint32_t ring = hello.header.ring_id.get();
   const conn::HelloDifference& first = told.differences.front();
   return {EventKind::hello_refused,
-          fmt::format("ring {}: {} at port {} has it otherwise: {}; no job begins", ring, told.hop,
-                      port, conn::text_of(told.differences)),
+          told.from.empty()
+              ? fmt::format("ring {} is not here: {} at port {} says hello for it; no job begins",
+                            ring, told.hop, port)
+              : fmt::format("ring {}: {} at port {} has it otherwise: {}; no job begins", ring,
+                            told.hop, port, conn::text_of(told.differences)),
           {{"ring", fmt::format("{}", ring)},
            {"port", port},
            {"reason", std::string(name_of(hello.reason))},
