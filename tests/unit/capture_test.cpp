@@ -241,6 +241,22 @@ TEST(Verdict, OfAFrameThatCouldNotLeave) {
   EXPECT_EQ(verdict, "dropped: tx_backlog_full in transmit (egress port is full), on its way to c");
 }
 
+/// A loop probe came by no port.
+TEST(Verdict, OfAFrameOfTheSwitchItself) {
+  RingJob job({.world = 2});
+  FramePool pool;
+  CaptureTap tap({}, kFrames, kMostBytes);
+  const frame::Frame& frame = pool.make(flooded(), frame::kNoPort);
+  tap.take(frame, {.egress = 0b0010, .ingress = frame::kNoPort, .event = TraceEvent::forwarded});
+  std::vector<std::string> verdicts;
+  tap.drain([&](const CapturedFrame& captured, std::span<const std::uint8_t> bytes) {
+    EXPECT_EQ(captured.inbound, frame::kNoPort);
+    EXPECT_EQ(captured.outbound, 0b0010u);
+    verdicts.push_back(departure_verdict(captured, bytes, names_of(job)));
+  });
+  EXPECT_THAT(verdicts, testing::ElementsAre("sent by the switch itself"));
+}
+
 // ---- What a capture takes. ----
 
 TEST(CaptureFilter, APortTakesItsOwnSides) {

@@ -104,7 +104,8 @@ std::string departure_verdict(const CapturedFrame& captured, std::span<const std
   const TraceRecord& record = captured.record;
   switch (record.event) {
   case TraceEvent::forwarded:
-    return "forwarded from " + names.ports[record.ingress];
+    return record.ingress == frame::kNoPort ? "sent by the switch itself"
+                                            : "forwarded from " + names.ports[record.ingress];
   case TraceEvent::climbs:
     return "hello for all children, to the switch above";
   case TraceEvent::partial_sum:
