@@ -153,6 +153,20 @@ def port(lab: Lab) -> None:
     terminal.quit()
 
 
+@smoke_test("capture-loop-probes")
+def loop_probes(lab: Lab) -> None:
+    """Frames of the switch itself, which have come by no port."""
+    fabric, _ = ring_of_hosts(lab)
+    terminal = Terminal(lab, fabric, CONFIG.read_text() + "\nl2: { loop_detection: yes }\n")
+    probes = lab.directory / "probes.pcapng"
+    terminal.ask(f"capture port p1 {probes}")
+    wait_for_packets(terminal, 2)
+    terminal.ask("capture stop")
+    told = {(packet.interface, packet.direction, packet.comment) for packet in packets_of(lab, probes)}
+    expect(told == {("p1", OUTBOUND, "sent by the switch itself")}, f"{told}")
+    terminal.quit()
+
+
 @smoke_test("capture-connection")
 def connection(lab: Lab) -> None:
     fabric, hosts = ring_of_hosts(lab)

@@ -254,7 +254,7 @@ TEST(Verdict, OfAFrameOfTheSwitchItself) {
     EXPECT_EQ(captured.outbound, 0b0010u);
     verdicts.push_back(departure_verdict(captured, bytes, names_of(job)));
   });
-  EXPECT_THAT(verdicts, testing::ElementsAre("sent by the switch itself"));
+  EXPECT_EQ(verdicts, std::vector<std::string>{"sent by the switch itself"});
 }
 
 // ---- What a capture takes. ----
