@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/device_socket.hpp"
 
+#include "control/listener_queue.hpp"
 #include "ethdev/drivers.hpp"
 
 #include <cerrno>
@@ -75,7 +76,8 @@ Occupant occupant_of(const DeviceSocket& socket) {
 }
 
 bool can_connect_anew(std::string_view devargs) {
-  return connects_once(devargs) && occupant_at(devargs) == Occupant::listener;
+  return connects_once(devargs) && occupant_at(devargs) == Occupant::listener &&
+         waiting_callers(socket_file_of(devargs)) == 0;
 }
 
 bool lacks_listener(std::string_view devargs) {
