@@ -314,10 +314,12 @@ struct TwoPeers : testing::Test {
 };
 
 TEST_F(TwoPeers, AClosedChannelTakesNothingAndReportsNothing) {
+  const Bytes from_a = pattern(10, 1);
+  const Bytes from_b = pattern(700, 101); // sent again and again, from here
   Bytes place(700, 0xee);
-  a.post(0, pattern(10, 1), place);
+  a.post(0, from_a, place);
   a.transport->close(0);
-  b.post(0, pattern(700, 101), {});
+  b.post(0, from_b, {});
   settle();
   EXPECT_TRUE(a.arrivals.empty());
   EXPECT_EQ(a.completions, 0U);
