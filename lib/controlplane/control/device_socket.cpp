@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/device_socket.hpp"
 
-#include "control/listener_queue.hpp"
 #include "ethdev/drivers.hpp"
 
 #include <cerrno>
@@ -76,8 +75,7 @@ Occupant occupant_of(const DeviceSocket& socket) {
 }
 
 bool can_connect_anew(std::string_view devargs) {
-  return connects_once(devargs) && occupant_at(devargs) == Occupant::listener &&
-         waiting_callers(socket_file_of(devargs)) == 0;
+  return connects_once(devargs) && occupant_at(devargs) == Occupant::listener;
 }
 
 bool lacks_listener(std::string_view devargs) {

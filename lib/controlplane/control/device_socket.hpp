@@ -35,8 +35,7 @@ enum class Occupant : std::uint8_t {
 Occupant occupant_of(const DeviceSocket& socket);
 
 /// Whether a device with these devargs looks only at its start for who listens on its socket, and
-/// somebody does now who has accepted all callers. To call one that does not would block, and to
-/// take back a call that waits there, perhaps ours, would abort DPDK's memif server.
+/// somebody does now.
 bool can_connect_anew(std::string_view devargs);
 
 /// Whether such a device cannot start now, because nobody listens. Not told of an abstract socket.
