@@ -101,24 +101,40 @@ std::vector<Option> ring_rows(host::GroupOptions& group) {
   };
 }
 
+/// A word of an option, and what it stands for.
+template <typename Value>
+struct Word {
+  const char* word;
+  Value value;
+};
+
+template <typename Value>
+Word(const char*, Value) -> Word<Value>;
+
+/// Refuses all other words.
+template <typename Value>
+Value one_of(std::string_view option, std::string_view found, Word<Value> first,
+             Word<Value> second) {
+  if (found != first.word && found != second.word) {
+    refuse(option, found, fmt::format("{}, {}", first.word, second.word));
+  }
+  return found == first.word ? first.value : second.value;
+}
+
 /// What if switches do not answer.
 std::vector<Option> lack_rows(host::GroupOptions& group) {
   return {
       {"fallback", "none|ring", "when no ring is left: fail, or reduce on the hosts (default none)",
        [&](auto v) {
-         if (v != "none" && v != "ring") {
-           refuse("fallback", v, "none, ring");
-         }
-         group.fallback = v == "ring" ? host::Fallback::ring : host::Fallback::none;
+         group.fallback = one_of("fallback", v, Word{"none", host::Fallback::none},
+                                 Word{"ring", host::Fallback::ring});
        }},
       {"missing-rings", "leave-out|refuse",
        "when a ring does not answer all ranks: go on with the others, or not (default leave-out)",
        [&](auto v) {
-         if (v != "leave-out" && v != "refuse") {
-           refuse("missing-rings", v, "leave-out, refuse");
-         }
          group.missing_rings =
-             v == "refuse" ? host::MissingRings::refuse : host::MissingRings::leave_out;
+             one_of("missing-rings", v, Word{"leave-out", host::MissingRings::leave_out},
+                    Word{"refuse", host::MissingRings::refuse});
        }},
   };
 }
@@ -129,11 +145,8 @@ std::vector<Option> device_rows(host::GroupOptions& group, std::string& devargs)
       {"transport", "software|verbs",
        "who speaks RoCEv2: this process, or a NIC (default software)",
        [&](auto v) {
-         if (v != "software" && v != "verbs") {
-           refuse("transport", v, "software, verbs");
-         }
-         group.transport =
-             v == "verbs" ? host::TransportKind::verbs : host::TransportKind::software;
+         group.transport = one_of("transport", v, Word{"software", host::TransportKind::software},
+                                  Word{"verbs", host::TransportKind::verbs});
        }},
       {"device", "DEVICE",
        "software: iface=NAME or DPDK devargs (net_..., PCI address); verbs: rxe0",

@@ -6,10 +6,6 @@
 namespace weir::events {
 namespace {
 
-std::string name_at(std::span<const PortLink> ports, std::uint16_t place) {
-  return place < ports.size() ? ports[place].port : std::string("-");
-}
-
 bool is_wrong_cable(const conn::ToldHello& told) {
   return told.differences.front().field == "port";
 }

@@ -19,6 +19,11 @@ struct PortLink {
   std::string remedy; // what ends this state, if that is known
 };
 
+/// The port's name; "-" where there is no such place.
+inline std::string name_at(std::span<const PortLink> ports, std::uint16_t place) {
+  return place < ports.size() ? ports[place].port : std::string("-");
+}
+
 /// Finds links that have changed between two looks. The first look at a port tells of a link that
 /// is down.
 class PortWatch {

@@ -72,7 +72,7 @@ struct RingWatch::Look {
 
   std::string port_of(std::uint16_t sender) const {
     const auto place = ring.port_of(sender);
-    return place && *place < ports.size() ? ports[*place].port : std::string("-");
+    return place ? name_at(ports, *place) : std::string("-");
   }
 
   Sender sender(std::uint16_t number) const {

@@ -52,11 +52,9 @@ std::string StuckRow::missing() const {
   return list;
 }
 
-std::string_view TreeRow::switch_name() const {
-  if (of.is_parent(sender)) {
-    return of.parent()->name;
-  }
-  return of.is_rank(sender) ? kNone : std::string_view(of.child(sender).name);
+std::string TreeRow::switch_name() const {
+  const std::string name = ring::switch_name_of(of.spec(), sender);
+  return name.empty() ? std::string(kNone) : name;
 }
 
 std::string_view name_of_state(conn::ConnectionState state) {

@@ -76,7 +76,7 @@ struct TreeRow {
   std::uint16_t sender;
   std::string port; // its name; empty: any
 
-  std::string_view switch_name() const;
+  std::string switch_name() const;
 };
 
 /// Of a hello that was refused: one thing that its sender has otherwise.
