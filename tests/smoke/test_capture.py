@@ -157,7 +157,7 @@ def port(lab: Lab) -> None:
 def loop_probes(lab: Lab) -> None:
     """Frames of the switch itself, which have come by no port."""
     fabric, _ = ring_of_hosts(lab)
-    terminal = Terminal(lab, fabric, CONFIG.read_text() + "\nl2: { loop_detection: yes }\n")
+    terminal = Terminal(lab, fabric, CONFIG.read_text().replace("l2: { ", "l2: { loop_detection: yes, "))
     probes = lab.directory / "probes.pcapng"
     terminal.ask(f"capture port p1 {probes}")
     wait_for_packets(terminal, 2)
