@@ -3,8 +3,7 @@
 """Starts `weir` and one `weir-worker` per rank, connected by shared memory (memif), and lets them all-reduce.
 
 Needs no NIC, no hugepages and no root. Prints progress, each worker's result, the switch's own tables and, last,
-"demo: OK" or what went wrong. `tools/demo --fabric`, a tree of switches, and `tools/demo --training` are other demonstrations,
-with options of their own.
+"demo: OK" or what went wrong.
 """
 
 from __future__ import annotations
@@ -39,12 +38,18 @@ MAX_RANKS = 30  # each needs a DPDK port, and Debian's build has 32
 PROGRESS = re.compile(r"^progress: .*repetition=(\d+)/(\d+) percent=(\d+)")
 
 
+OTHERS = """other demonstrations, with options of their own (tools/demo --fabric --help):
+  --fabric              three switches that add in a tree, of which one dies; no root
+  --training            four ranks of PyTorch, whose cables lose frames; needs root
+"""
+
+
 class DemoFailure(Exception):
     """What went wrong, in a sentence."""
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tools/demo", description=__doc__,
+    parser = argparse.ArgumentParser(prog="tools/demo", description=__doc__, epilog=OTHERS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=4, help=f"workers, 2 .. {MAX_RANKS} (default 4)")
     parser.add_argument("--size", default="64MiB", help="bytes of tensor per worker (default 64MiB)")
