@@ -7,13 +7,11 @@
 #include "measurement.hpp"
 
 #include <fmt/format.h>
-#include <rte_alarm.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -136,19 +134,6 @@ std::unique_ptr<host::FrameIo> make_far_end(const LinkKind& kind, std::uint16_t 
   return std::make_unique<host::PacketSocket>(end);
 }
 
-/// Returns when EAL's interrupt thread has done what it had to do. It works off events in batches,
-/// an alarm among them: after the second alarm all that came before the first is done.
-void wait_for_interrupt_thread() {
-  for (int batch = 0; batch < 2; ++batch) {
-    std::atomic<bool> done = false;
-    const auto set = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); };
-    const bool is_set = rte_eal_alarm_set(1, set, &done) == 0;
-    while (is_set && !done) {
-      std::this_thread::yield();
-    }
-  }
-}
-
 } // namespace
 
 Cables::Cables(const LinkKind& kind, std::uint16_t ports, const std::filesystem::path& folder)
@@ -239,12 +224,7 @@ void LinkLab::open_connections(const Workload& workload) {
   seconds_on_one_core(FrameStock(hellos, pool.get()));
 }
 
-/// When a host has gone, memif's driver frees on the interrupt thread what it also frees when the
-/// port is closed; it must not do both at once.
-LinkLab::~LinkLab() {
-  hosts_ = {};
-  wait_for_interrupt_thread();
-}
+LinkLab::~LinkLab() = default;
 
 double LinkLab::seconds_on_one_core(const FrameStock& stock) {
   return seconds_of_a_frame(hosts_, stock, [this] { run_round(); });

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 from hosts import captured_incarnation, frame_of, raw_link
 from lab import Lab, smoke_test
@@ -18,8 +20,9 @@ from test_incarnations import with_header
 from test_restarts import expect_exact
 from test_rings import added
 from test_worker import RENDEZVOUS, WORKER, Process
-from weir import Weir, configuration, expect
+from weir import Weir, configuration, expect, wait_for
 
+UNANSWERED_CALL_S = 8  # the switch has given up a first call by then, and would be in a second one
 PARENT = "parent: { switch: spine0, port: up0 }"
 TREE_PORTS = [f'name: {name}, device: "net_null{number},no-rx=1"' for number, name in enumerate(("up0", "up1", "down0", "h0", "h1"))]
 
@@ -175,34 +178,66 @@ OVER_MEMIF = {  # ports, as name, role, server and cable; the ring's place
 }
 
 
+def start_over_memif(lab: Lab, fabric: Namespace, name: str) -> Weir:
+    ports, place = OVER_MEMIF[name]
+    lines = [memif_port(port, number, role, lab.directory, server, cable)
+             for number, (port, role, server, cable) in enumerate(ports)]
+    return lab.ready_weir(fabric, configuration(lines, rings=RING_OVER_MEMIF + place))
+
+
+def all_reduce_over_memif(lab: Lab, outside: Namespace) -> None:
+    expect_exact([Process(lab, outside, [
+        WORKER, "--rank", str(rank), "--world", "3", "--rendezvous", RENDEZVOUS, "--ring", "7", "--tree", "[[0,1],2]", "--device",
+        f"net_memif0,role=client,id={rank},socket={lab.directory}/{switch}.sock,socket-abstract=no", "--ip", f"10.0.0.{rank + 1}",
+        "--message-bytes", "32768", "--size", "1MiB"], RUNTIME_DIRECTORY=str(lab.directory))
+        for rank, switch in enumerate(("leaf", "leaf", "spine"))])
+
+
 @smoke_test("tree-memif-restart")
 def memif_restart(lab: Lab) -> None:
-    """A memif client connects only when it starts: when the switch above is back, the one below starts its port again.
+    """A memif client connects only when it starts: when the switch above is there, or back, the one below starts its port again.
 
     The leaf's other links are untouched, and the next job goes through both switches."""
     fabric, outside = lab.namespace(), lab.namespace()
-
-    def start(name: str) -> Weir:
-        ports, place = OVER_MEMIF[name]
-        lines = [memif_port(port, number, role, lab.directory, server, cable)
-                 for number, (port, role, server, cable) in enumerate(ports)]
-        return lab.ready_weir(fabric, configuration(lines, rings=RING_OVER_MEMIF + place))
-
-    def all_reduce() -> None:
-        expect_exact([Process(lab, outside, [
-            WORKER, "--rank", str(rank), "--world", "3", "--rendezvous", RENDEZVOUS, "--ring", "7", "--tree", "[[0,1],2]", "--device",
-            f"net_memif0,role=client,id={rank},socket={lab.directory}/{switch}.sock,socket-abstract=no", "--ip", f"10.0.0.{rank + 1}",
-            "--message-bytes", "32768", "--size", "1MiB"], RUNTIME_DIRECTORY=str(lab.directory))
-            for rank, switch in enumerate(("leaf", "leaf", "spine"))])
-
-    spine, leaf = start("spine"), start("leaf")
-    all_reduce()
-    os.killpg(spine.process.pid, signal.SIGKILL)
-    wait_for_line(leaf, r".* \[tree_link_down port=up0 .*")
-    time.sleep(MORE_LOOKS_S)  # nobody is there
-    spine = start("spine")
+    leaf = start_over_memif(lab, fabric, "leaf")
+    wait_for_line(leaf, r".*port up0: its link is down; the switch connects when somebody listens on .*/spine.sock \[port_down port=up0\]")
+    spine = start_over_memif(lab, fabric, "spine")
     wait_for_line(leaf, r".* \[tree_link_up port=up0 .*", 15)
-    all_reduce()
-    expect(leaf.output().count("tree_link_") == 2, leaf.output())
+    all_reduce_over_memif(lab, outside)
+    os.killpg(spine.process.pid, signal.SIGKILL)
+    wait_for(lambda: leaf.output().count("[tree_link_down port=up0 ") == 2, 5, "it does not see that the switch above has gone")
+    time.sleep(MORE_LOOKS_S)  # nobody is there
+    spine = start_over_memif(lab, fabric, "spine")
+    wait_for(lambda: leaf.output().count("[tree_link_up port=up0 ") == 2, 15, "the link to the switch above does not come back")
+    all_reduce_over_memif(lab, outside)
+    expect(leaf.output().count("tree_link_") == 4, leaf.output())
+    leaf.stop()
+    spine.stop()
+
+
+@smoke_test("tree-memif-slow-hangup")
+def memif_slow_hangup(lab: Lab) -> None:
+    """A switch ends when its interrupt thread has just heard that hosts have gone. What the driver frees there is not freed twice."""
+    fabric, outside = lab.namespace(), lab.namespace()
+    library = lab.directory / "slow_hangup.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, Path(__file__).parent / "slow_hangup.c"], check=True)
+    with patch.dict(os.environ, LD_PRELOAD=str(library)):
+        spine, leaf = start_over_memif(lab, fabric, "spine"), start_over_memif(lab, fabric, "leaf")
+    all_reduce_over_memif(lab, outside)
+    leaf.stop()
+    spine.stop()
+
+
+@smoke_test("tree-memif-stopped-server")
+def memif_stopped_server(lab: Lab) -> None:
+    """A switch calls the stopped one above, and waits in its queue: it answers meanwhile, and both live when that one goes on."""
+    fabric = lab.namespace()
+    spine = start_over_memif(lab, fabric, "spine")
+    os.killpg(spine.process.pid, signal.SIGSTOP)
+    leaf = start_over_memif(lab, fabric, "leaf")
+    time.sleep(UNANSWERED_CALL_S)
+    leaf.ask("/weir/port/stats,up0")
+    os.killpg(spine.process.pid, signal.SIGCONT)
+    wait_for(lambda: "up" in str(leaf.ask("/weir/port/info,up0")), 15, "the link to the switch above does not come")
     leaf.stop()
     spine.stop()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/device_socket.hpp"
 
+#include "control/listener_queue.hpp"
 #include "ethdev/drivers.hpp"
 
 #include <cerrno>
@@ -32,12 +33,6 @@ bool has_listener(const DeviceSocket& listener) {
   const bool refused = answer != 0 && errno == ECONNREFUSED;
   close(probe);
   return !refused;
-}
-
-bool connects_once(std::string_view devargs) {
-  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
-  return socket.connects_once != nullptr && socket.connects_once(devargs) &&
-         !ethdev::is_abstract(socket, devargs);
 }
 
 Occupant occupant_at(std::string_view devargs) {
@@ -74,12 +69,15 @@ Occupant occupant_of(const DeviceSocket& socket) {
   return has_listener(socket) ? Occupant::listener : Occupant::stale_socket;
 }
 
-bool can_connect_anew(std::string_view devargs) {
-  return connects_once(devargs) && occupant_at(devargs) == Occupant::listener;
+bool connects_once(std::string_view devargs) {
+  const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
+  return socket.connects_once != nullptr && socket.connects_once(devargs) &&
+         !ethdev::is_abstract(socket, devargs);
 }
 
-bool lacks_listener(std::string_view devargs) {
-  return connects_once(devargs) && occupant_at(devargs) != Occupant::listener;
+bool has_to_wait_for_listener(std::string_view devargs) {
+  return connects_once(devargs) && (occupant_at(devargs) != Occupant::listener ||
+                                    waiting_callers(socket_file_of(devargs)) > 0);
 }
 
 } // namespace weir::control

@@ -34,11 +34,13 @@ enum class Occupant : std::uint8_t {
 
 Occupant occupant_of(const DeviceSocket& socket);
 
-/// Whether a device with these devargs looks only at its start for who listens on its socket, and
-/// somebody does now.
-bool can_connect_anew(std::string_view devargs);
+/// Whether a device with these devargs looks only at its start for who listens on its socket, which
+/// is a file.
+bool connects_once(std::string_view devargs);
 
-/// Whether such a device cannot start now, because nobody listens. Not told of an abstract socket.
-bool lacks_listener(std::string_view devargs);
+/// Whether such a device cannot start now: nobody listens, or who does has not accepted all
+/// callers. To call that one would block, and to take back a call that waits there, perhaps ours,
+/// would abort DPDK's memif server.
+bool has_to_wait_for_listener(std::string_view devargs);
 
 } // namespace weir::control

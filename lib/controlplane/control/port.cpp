@@ -5,8 +5,8 @@
 #include "control/device_socket.hpp"
 #include "control/kernel_interface.hpp"
 #include "control/rte_flow_table.hpp"
+#include "ethdev/device_end.hpp"
 #include "ethdev/drivers.hpp"
-#include "ethdev/interrupt_thread.hpp"
 #include "files/trusted_folder.hpp"
 #include "frame/frame.hpp"
 
@@ -192,7 +192,8 @@ void Port::check(int answer, const char* what) const {
     const int error = answer == -1 ? rte_errno : -answer;
     const std::string_view needs = ethdev::driver_of(config_.device).needs;
     throw PortError(fmt::format("port {}: device {} {}: {}{}{}", config_.name, config_.device, what,
-                                rte_strerror(error), needs.empty() ? "" : "; ", needs));
+                                error == 0 ? "the driver gives no reason" : rte_strerror(error),
+                                needs.empty() ? "" : "; ", needs));
   }
 }
 
@@ -215,17 +216,18 @@ void Port::start(rte_mempool* pool) {
   }
 }
 
-/// The driver of a client whose server is away says that it succeeded.
 void Port::start_device() {
-  const int answer = rte_eth_dev_start(device_);
-  if (answer < 0 && lacks_listener(config_.device)) {
-    throw PortError(fmt::format("port {}: device {}: nobody listens on {}; start the switch or "
-                                "host at the other end first: it is the server",
-                                config_.name, config_.device, socket_file_of(config_.device)));
+  if (has_to_wait_for_listener(config_.device)) {
+    return;
   }
-  check(answer, "cannot be started");
+  check(rte_eth_dev_start(device_), "cannot be started");
   is_started_ = true;
   connects_until_ = std::chrono::steady_clock::now() + kHandshakeTime;
+}
+
+bool Port::is_started() const {
+  const std::lock_guard lock(one_user_);
+  return is_started_;
 }
 
 int Port::numa_node() const {
@@ -300,7 +302,7 @@ void Port::stop() {
 void Port::stop_device() {
   steering_.reset(); // while the device can still remove its rules
   if (std::exchange(is_started_, false)) {
-    rte_eth_dev_stop(device_);
+    ethdev::stop_device(device_);
   }
 }
 
@@ -311,8 +313,9 @@ void Port::close() {
 
 void Port::close_device() {
   if (device_ != kNoDevice) {
-    stop_device();
-    rte_eth_dev_close(std::exchange(device_, kNoDevice));
+    steering_.reset();
+    is_started_ = false;
+    ethdev::stop_and_close_device(std::exchange(device_, kNoDevice));
   }
 }
 
@@ -357,6 +360,10 @@ std::string Port::link() const {
 }
 
 std::string Port::remedy() const {
+  if (connects_once(config_.device) && !link().starts_with("up")) {
+    return fmt::format("the switch connects when somebody listens on {}",
+                       socket_file_of(config_.device));
+  }
   if (!interface_ || !interface_->has_gone()) {
     return {};
   }
@@ -387,14 +394,12 @@ bool Port::can_reconnect() {
     return false;
   }
   return device_ != kNoDevice && std::chrono::steady_clock::now() >= connects_until_ &&
-         can_connect_anew(config_.device);
+         connects_once(config_.device) && !has_to_wait_for_listener(config_.device);
 }
 
-/// DPDK 22.11's memif takes a connection apart wherever it hears of its end, with no lock. So it is
-/// stopped where it would hear of it. It starts elsewhere, because to connect may block.
 void Port::restart() {
   const std::lock_guard lock(one_user_);
-  ethdev::on_interrupt_thread([this] { stop_device(); });
+  stop_device();
   start_device();
 }
 

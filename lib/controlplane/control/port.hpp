@@ -59,8 +59,11 @@ class Port {
   Port& operator=(const Port&) = delete;
 
   /// Starts the queues of tx_queues(), more if the driver wants as many as receive queues, and
-  /// config.rx_queues receive queues fed from `pool`, in promiscuous mode. Throws PortError.
+  /// config.rx_queues receive queues fed from `pool`, in promiscuous mode. Throws PortError. One
+  /// that has to wait for its other end is not started: no lcore may poll it, and can_reconnect()
+  /// says when it may be.
   void start(rte_mempool* pool);
+  bool is_started() const;
   void stop();
   /// Stops the device and frees the mbufs that its driver holds. It cannot be started again.
   void close();
@@ -100,8 +103,8 @@ class Port {
   /// Whether its driver connects only at the start, has no other end now, and there may be one:
   /// for who looks now and then.
   bool can_reconnect();
-  /// Stops the device, which no lcore polls, and starts it again. Throws PortError; then the device
-  /// stays stopped.
+  /// Stops the device, which no lcore polls, and starts it again, as start(). Throws PortError;
+  /// then the device stays stopped.
   void restart();
 
   PortInformation information() const;

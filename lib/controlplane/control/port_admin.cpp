@@ -68,6 +68,7 @@ void PortAdmin::open(std::uint16_t place, const std::shared_ptr<Port>& port,
   placed = chassis_.placement.swap(std::move(placed), lock, quiesced);
   chassis_.shared->outer_tags.swap(tags);
   give_device(place, *port, std::move(queues), quiesced);
+  withhold_unless_started(place, *port, quiesced);
   for (const auto& lcore : chassis_.lcores) {
     lcore->set_frame_limit(place, stage::max_frame_bytes(settings.mtu));
   }
@@ -97,6 +98,23 @@ void PortAdmin::give_device(std::uint16_t place, const Port& port,
         chassis_.lcores[i].add_rx_queue({place, port.tx_queues().device, queue.queue});
       }
     }
+  }
+}
+
+/// Lcores have ports from their making on.
+void PortAdmin::withhold_unstarted() {
+  const std::shared_ptr<const Ports> ports = chassis_.ports.share();
+  const Quiesce quiesced(chassis_.lcores);
+  for (std::size_t place = 0; place < ports->size(); ++place) {
+    withhold_unless_started(static_cast<std::uint16_t>(place), *ports->at(place), quiesced);
+  }
+}
+
+/// reconnect() gives it back.
+void PortAdmin::withhold_unless_started(std::uint16_t place, const Port& port, const Quiesce&) {
+  for (std::size_t i = 0; i < chassis_.lcores.size() && !port.is_started(); ++i) {
+    chassis_.lcores[i].remove_rx_queues(place);
+    chassis_.lcores[i].close_tx_port(place);
   }
 }
 
@@ -161,6 +179,7 @@ void PortAdmin::reconnect(std::uint16_t place, const WriterLock& lock) {
   auto queues = queues_of(*port, place, lock);
   const Quiesce quiesced(chassis_.lcores);
   give_device(place, *port, std::move(queues), quiesced);
+  withhold_unless_started(place, *port, quiesced);
 }
 
 /// As take_device(), and the rings forget the port.

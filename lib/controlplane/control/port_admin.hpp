@@ -27,6 +27,9 @@ class PortAdmin {
   PortAdmin(Chassis& chassis, const RingAdmin& rings, PortCounts& counts)
       : chassis_(chassis), rings_(rings), counts_(counts) {}
 
+  /// Before the lcores run: takes the ports from them whose other end is not there yet. mend()
+  /// gives them back.
+  void withhold_unstarted();
   /// For who looks now and then: opens ports again whose interface was deleted and made again, and
   /// connects those whose other end has gone and may be back. Jobs behind them go on. Frames for
   /// them are dropped meanwhile, as DropReason::port_closed.
@@ -54,6 +57,8 @@ class PortAdmin {
   void give_device(std::uint16_t place, const Port& port, std::unique_ptr<lcore::TxPort> queues,
                    const lcore::Quiesce& quiesced);
   void take_device(std::uint16_t place);
+  void withhold_unless_started(std::uint16_t place, const Port& port,
+                               const lcore::Quiesce& quiesced);
   void mend(std::uint16_t place, const WriterLock& lock);
   void replace(std::uint16_t place, const WriterLock& lock);
   void reconnect(std::uint16_t place, const WriterLock& lock);

@@ -59,6 +59,7 @@ void Switch::start() {
   for (const auto& port : *ports) {
     port->start(chassis_.pool);
   }
+  ports_.withhold_unstarted();
   install_rules(*ports, *chassis_.rings.share(), *chassis_.placement.share());
   for (std::size_t i = 0; i < chassis_.lcores.size(); ++i) {
     rte_eal_remote_launch(run_lcore, &chassis_.lcores[i], static_cast<unsigned>(i + 1));

@@ -28,6 +28,13 @@ enum class Buffers : std::uint8_t {
   kept_by_kernel, // even when the port closes; and they must suit the kernel (control/af_xdp.hpp)
 };
 
+/// On which thread a device is stopped and closed.
+enum class EndsOn : std::uint8_t {
+  any_thread,
+  interrupt_thread, // EAL's: there the driver takes a device apart whose other end has gone,
+                    // unlocked
+};
+
 /// Who may reach a driver's Unix socket.
 enum class SocketName : std::uint8_t {
   file,             // who may write to it
@@ -57,6 +64,7 @@ struct Driver {
   TxQueues tx_queues = TxQueues::any;
   MtuLimit mtu_limit = MtuLimit::held;
   Buffers buffers = Buffers::given_back;
+  EndsOn ends_on = EndsOn::any_thread;
   bool is_on_interface = false; // on an interface of the kernel, which can go away
   DriverSocket socket = {};
   std::string_view needs = {}; // said beside its errors, which do not tell the cause

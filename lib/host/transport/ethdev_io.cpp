@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/ethdev_io.hpp"
 
+#include "ethdev/device_end.hpp"
 #include "host/base/error.hpp"
 #include "host/base/stream.hpp"
 
@@ -101,8 +102,7 @@ void EthdevIo::close() const {
   rte_eth_dev_info info{};
   const std::lock_guard lock(device_list());
   if (port_ != kNoPort && rte_eth_dev_info_get(port_, &info) == 0) {
-    rte_eth_dev_stop(port_);
-    rte_eth_dev_close(port_);
+    ethdev::stop_and_close_device(port_);
     rte_dev_remove(info.device);
   }
 }
