@@ -3,6 +3,8 @@
 /// weir-plan: plans for a topology.
 
 #include "complaint.hpp"
+#include "config/config.hpp"
+#include "config/config_error.hpp"
 #include "graphviz.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
@@ -20,13 +22,19 @@
 #include "yaml/reader.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <optional>
+#include <set>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -62,8 +70,16 @@ std::vector<plan::VertexId> participants_of(const plan::Topology& topology,
     return plan::every_node(topology);
   }
   std::vector<plan::VertexId> nodes;
+  std::set<std::string_view> names;
   for (const std::string& name : options.nodes) {
     nodes.push_back(node_named(topology, "nodes", name));
+    if (!names.insert(name).second) {
+      throw app::UsageError(
+          fmt::format("--nodes: found '{}' twice; allowed: each node once", name));
+    }
+  }
+  if (nodes.size() < 2) {
+    app::refuse("nodes", options.nodes.front(), "two nodes at least");
   }
   return nodes;
 }
@@ -99,6 +115,16 @@ bool is_hosts(const wire::IpAddress& address) {
   return address != wire::IpAddress{} && address.bytes[0] != 0xff;
 }
 
+/// Whether it surely is that of a network or of all its hosts, as long as an IPv4 network has 256
+/// addresses at most and an IPv6 network 2^64.
+bool is_networks(const wire::IpAddress& address) {
+  if (address.is_v4()) {
+    return address.bytes.back() == 0 || address.bytes.back() == 255;
+  }
+  return std::all_of(address.bytes.begin() + 8, address.bytes.end(),
+                     [](std::uint8_t byte) { return byte == 0; });
+}
+
 /// Each node's.
 std::vector<std::string> addresses_from(const wire::IpAddress& first, std::uint32_t count) {
   std::vector<std::string> addresses;
@@ -111,10 +137,16 @@ std::vector<std::string> addresses_from(const wire::IpAddress& first, std::uint3
     }
     addresses.push_back(wire::to_string(address));
   }
+  if (is_networks(first)) {
+    app::refuse("first-address", wire::to_string(first),
+                first.is_v4() ? "a host's; one that ends in .0 or .255 is a network's or for all "
+                                "its hosts"
+                              : "a host's; one that ends in 64 zero bits is a network's");
+  }
   return addresses;
 }
 
-std::filesystem::path made_folder(const std::string& name) {
+void make_folder(const std::string& name) {
   std::error_code error;
   std::filesystem::create_directories(name, error);
   if (!std::filesystem::is_directory(name)) {
@@ -122,7 +154,6 @@ std::filesystem::path made_folder(const std::string& name) {
                 fmt::format("a folder, or a place for one; it cannot be made: {}",
                             error ? error.message() : "a file is there"));
   }
-  return name;
 }
 
 plan::SwitchFileSettings file_settings(const plan::Topology& topology,
@@ -135,12 +166,71 @@ plan::SwitchFileSettings file_settings(const plan::Topology& topology,
   return settings;
 }
 
+std::filesystem::path path_of(const plan::SwitchFile& file, const app::PlanOptions& options) {
+  return std::filesystem::path(options.configs) / (file.name + ".yaml");
+}
+
+/// A mistake in the topology, or an option that does not suit it.
+std::vector<plan::SwitchFile> planned_files(const plan::Topology& topology,
+                                            const plan::FabricPlan& made,
+                                            const app::PlanOptions& options) {
+  try {
+    return plan::switch_files(topology, made, file_settings(topology, options));
+  } catch (const plan::PlanError& error) {
+    throw app::UsageError(fmt::format("{}: {}", options.topology, error.what()));
+  }
+}
+
+/// As the switch itself reads it.
+void check_as_weir(const plan::SwitchFile& file, const app::PlanOptions& options) {
+  try {
+    config::parse_config(file.text, path_of(file, options).string());
+  } catch (const config::ConfigError& error) {
+    throw app::UsageError(fmt::format("weir would refuse what is to be written: {}", error.what()));
+  }
+}
+
+/// Whether something else is there than this file.
+bool is_other(const std::filesystem::path& path, const std::string& text) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    return false;
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    return true;
+  }
+  std::ifstream stream(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(stream), {}) != text;
+}
+
+/// Somebody may have written into them.
+void refuse_differing_files(std::span<const plan::SwitchFile> files,
+                            const app::PlanOptions& options) {
+  std::vector<std::string> differing;
+  for (const plan::SwitchFile& file : files) {
+    if (const std::filesystem::path path = path_of(file, options); is_other(path, file.text)) {
+      differing.push_back(path.string());
+    }
+  }
+  if (!differing.empty()) {
+    throw app::UsageError(fmt::format(
+        "--configs: found {} with other text than would be written, so nothing is; allowed: "
+        "another folder, or --force, which writes over {}",
+        fmt::join(differing, ", "), differing.size() == 1 ? "it" : "them"));
+  }
+}
+
 void write_configs(const plan::Topology& topology, const plan::FabricPlan& made,
                    const app::PlanOptions& options) {
-  const auto files = plan::switch_files(topology, made, file_settings(topology, options));
-  const std::filesystem::path folder = made_folder(options.configs);
+  const auto files = planned_files(topology, made, options);
+  std::ranges::for_each(files, [&](const auto& file) { check_as_weir(file, options); });
+  if (options.differing_files == app::DifferingFiles::kept) {
+    refuse_differing_files(files, options);
+  }
+  make_folder(options.configs);
   for (const plan::SwitchFile& file : files) {
-    app::write_file(folder / (file.name + ".yaml"), file.text);
+    app::write_file(path_of(file, options), file.text);
     if (!file.has_rings) {
       app::complain("weir-plan",
                     fmt::format("{} has no part of any ring: it only forwards", file.name));

@@ -39,12 +39,41 @@ constexpr const char* kTail =
     "\n"
     "Exit: 0 done; 1 it failed; 2 wrong usage or a mistake in the topology.\n";
 
-constexpr std::array<std::pair<std::string_view, PlanCommand>, 4> kCommands{{
-    {"make", PlanCommand::make},
-    {"fabric", PlanCommand::fabric},
-    {"draw", PlanCommand::draw},
-    {"compare", PlanCommand::compare},
-}};
+/// A command, and its options besides --topology and --out.
+struct CommandRow {
+  std::string_view word;
+  PlanCommand command;
+  std::span<const std::string_view> options;
+};
+
+constexpr std::array<std::string_view, 2> kOptionsOfMake{"nodes", "algorithm"};
+constexpr std::array<std::string_view, 10> kOptionsOfFabric{
+    "nodes",  "rings", "configs", "force",  "first-address",
+    "device", "eal",   "mtu",     "window", "message-bytes"};
+constexpr std::array<std::string_view, 4> kOptionsOfDraw{"nodes", "rings", "tree", "ring"};
+constexpr std::array<std::string_view, 12> kOptionsOfCompare{"nodes",
+                                                             "rings",
+                                                             "mtu",
+                                                             "window",
+                                                             "message-bytes",
+                                                             "sizes",
+                                                             "switch-packet-time",
+                                                             "switch-lcores",
+                                                             "switch-latency",
+                                                             "host-latency",
+                                                             "host-addition",
+                                                             "plot"};
+
+constexpr std::array kCommands{
+    CommandRow{"make", PlanCommand::make, kOptionsOfMake},
+    CommandRow{"fabric", PlanCommand::fabric, kOptionsOfFabric},
+    CommandRow{"draw", PlanCommand::draw, kOptionsOfDraw},
+    CommandRow{"compare", PlanCommand::compare, kOptionsOfCompare},
+};
+
+/// What fabric takes for the files that --configs writes, and has no use for without them.
+constexpr std::array<std::string_view, 7> kOptionsOfFiles{
+    "force", "first-address", "device", "eal", "mtu", "window", "message-bytes"};
 
 constexpr std::uint32_t kMostRings = 4096;
 constexpr std::uint32_t kMostLcores = 1024;
@@ -105,6 +134,20 @@ void refuse_unknown_words(std::string_view option, std::string_view text,
   }
 }
 
+/// Each port is another device. EAL knows a device by what stands before the first comma.
+void check_device(std::string_view text) {
+  constexpr std::array<std::string_view, 3> own_of_port{"{port}", "{number}", "{cable}"};
+  refuse_unknown_words("device", text, plan::kDeviceWords);
+  const std::string_view name = text.substr(0, text.find(','));
+  if (std::ranges::none_of(own_of_port, [&](std::string_view word) {
+        return name.find(word) != std::string_view::npos;
+      })) {
+    refuse("device", text,
+           fmt::format("a device of its own for each port: {} before the first comma",
+                       fmt::join(own_of_port, " or ")));
+  }
+}
+
 std::vector<Option> options_of(PlanOptions& o) {
   return {
       {"topology", "FILE", "nodes, switches and links, or a generator; YAML",
@@ -126,6 +169,8 @@ std::vector<Option> options_of(PlanOptions& o) {
        [&](auto v) { o.ring = number<std::uint32_t>("ring", v, 1, kMostRings); }},
       {"configs", "DIR", "fabric: write each switch's configuration there, as SWITCH.yaml",
        [&](auto v) { o.configs = v; }},
+      {"force", nullptr, "fabric: write over files in DIR that differ from what is written",
+       [&](auto) { o.differing_files = DifferingFiles::replaced; }},
       {"first-address", "IP",
        "fabric: of the first node; each next node has the next one (10.0.0.1)",
        [&](auto v) {
@@ -139,7 +184,7 @@ std::vector<Option> options_of(PlanOptions& o) {
        "fabric: of each port; {port}, {number}, {switch}, {cable}, {role} and {server} are filled "
        "in",
        [&](auto v) {
-         refuse_unknown_words("device", v, plan::kDeviceWords);
+         check_device(v);
          o.switches.device = v;
        }},
       {"eal", "LIST",
@@ -185,14 +230,45 @@ std::vector<Option> options_of(PlanOptions& o) {
   };
 }
 
-PlanCommand command_named(std::string_view word) {
-  const auto command =
-      std::ranges::find(kCommands, word, &std::pair<std::string_view, PlanCommand>::first);
+const CommandRow& command_named(std::string_view word) {
+  const auto command = std::ranges::find(kCommands, word, &CommandRow::word);
   if (command == kCommands.end()) {
     throw UsageError(fmt::format(
         "found '{}'; allowed: make, fabric, draw or compare; see weir-plan --help", word));
   }
-  return command->second;
+  return *command;
+}
+
+bool has(std::span<const std::string_view> options, std::string_view option) {
+  return std::ranges::find(options, option) != options.end();
+}
+
+std::vector<std::string_view> commands_with(std::string_view option) {
+  std::vector<std::string_view> words;
+  for (const CommandRow& row : kCommands) {
+    if (has(row.options, option)) {
+      words.push_back(row.word);
+    }
+  }
+  return words;
+}
+
+/// An option that would change nothing is a mistake of who gave it.
+void check_uses(const CommandLine& line, const CommandRow& command) {
+  for (const std::string_view option : line.options) {
+    const bool is_of_all = option == "topology" || option == "out";
+    if (!is_of_all && !has(command.options, option)) {
+      throw UsageError(fmt::format("--{}: found with {}; allowed: with {}", option, command.word,
+                                   fmt::join(commands_with(option), ", ")));
+    }
+    const bool is_of_files = command.command == PlanCommand::fabric && has(kOptionsOfFiles, option);
+    if (is_of_files && !line.options.contains("configs")) {
+      throw UsageError(
+          fmt::format("--{}: found without --configs; allowed: with --configs DIR, whose files it "
+                      "is for",
+                      option));
+    }
+  }
 }
 
 void check_files(const CommandLine& line) {
@@ -230,11 +306,13 @@ PlanOptions parse_plan_options(int argc, char** argv) {
   if (line.words.empty()) {
     throw UsageError("missing: make, fabric, draw or compare; see weir-plan --help");
   }
-  options.command = command_named(line.words.front());
+  const CommandRow& command = command_named(line.words.front());
+  options.command = command.command;
   if (line.words.size() > 1) {
     throw UsageError(fmt::format("found '{}'; see weir-plan --help", line.words[1]));
   }
   check(options);
+  check_uses(line, command);
   check_files(line);
   return options;
 }

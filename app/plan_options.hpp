@@ -17,6 +17,9 @@ namespace weir::app {
 
 enum class PlanCommand : std::uint8_t { make, fabric, draw, compare };
 
+/// What becomes of a file that is there and differs from what would be written.
+enum class DifferingFiles : std::uint8_t { kept, replaced };
+
 struct PlanOptions {
   PlanCommand command = PlanCommand::make;
   std::string topology; // a file
@@ -26,7 +29,8 @@ struct PlanOptions {
   std::string tree;               // draw: the tree of this node
   std::uint32_t ring = 0;         // draw: this ring, from 1
   std::string configs;            // fabric: the folder of the switches' configurations; empty: none
-  wire::IpAddress first_address;  // fabric: of the first node
+  DifferingFiles differing_files = DifferingFiles::kept;
+  wire::IpAddress first_address;     // fabric: of the first node
   plan::SwitchFileSettings switches; // fabric, without addresses
   RingNumbers ring_numbers;          // fabric, compare
   std::string out;                   // a file; empty: standard output

@@ -42,6 +42,15 @@ def usage(_: Lab) -> None:
             "--host-addition: found '0GB/s'; allowed: a rate of at least 1 bit/s, such as 100Gbit/s or 12.5GB/s")
     refused(["make", "--topology", RACKS, "--nodes", "hsot1"],
             "--nodes: found 'hsot1'; allowed: a node of the topology; did you mean host1?")
+    refused(["make", "--topology", RACKS, "--nodes", "host0"], "--nodes: found 'host0'; allowed: two nodes at least")
+    refused(["fabric", "--topology", RACKS, "--nodes", "host[0-2],host1"], "--nodes: found 'host1' twice; allowed: each node once")
+    for command, option, value, others in (("fabric", "--plot", "x.svg", "compare"), ("fabric", "--tree", "host0", "draw"),
+                                           ("make", "--mtu", "1024", "fabric, compare"), ("draw", "--algorithm", "ring", "make"),
+                                           ("compare", "--configs", "x", "fabric")):
+        refused([command, "--topology", RACKS, "--sizes" if command == "compare" else "--out", "1M", option, value],
+                f"{option}: found with {command}; allowed: with {others}")
+    refused(["fabric", "--topology", RACKS, "--first-address", "10.0.0.1"],
+            "--first-address: found without --configs; allowed: with --configs DIR, whose files it is for")
 
 
 @smoke_test("plan-own-files")
@@ -131,6 +140,20 @@ def configuration_mistakes(lab: Lab) -> None:
     refused([*fabric, "--device", "x{foo}"],
             "--device: found '{foo}'; allowed: {port}, {number}, {switch}, {cable}, {role}, {server}")
     refused([*fabric, "--eal", "--no-pci,-l{port}"], "--eal: found '{port}'; allowed: {switch}")
+    for device in ("same", "", "same,id={cable}"):
+        refused([*fabric, "--device", device], f"--device: found '{device}'; allowed: a device of its own for each port: "
+                "{port} or {number} or {cable} before the first comma")
+    for eal, line, found in (("--no-pci,-l,1", 5, '"-l"'), ("-l{switch}", 4, '"-lrack0"')):
+        refused([*fabric, "--eal", eal], f"weir would refuse what is to be written: {folder}/rack0.yaml:{line}: eal.options[{line - 4}]: found {found}; "
+                "allowed: any EAL option but those that set CPUs; these are set under lcores:")
+    for address in ("10.0.0.0", "10.0.3.255"):
+        refused([*fabric, "--first-address", address],
+                f"--first-address: found '{address}'; allowed: a host's; one that ends in .0 or .255 is a network's or for all its hosts")
+    refused([*fabric, "--first-address", "2001:db8::"],
+            "--first-address: found '2001:db8::'; allowed: a host's; one that ends in 64 zero bits is a network's")
+    star = lab.file("wide.yaml", "generator: {kind: star, nodes: 40, rate: 1Gbit/s, latency: 1us}\n")
+    refused(["fabric", "--topology", star, "--configs", folder],
+            f"{star}: hub has 40 cables, each on a port of its own; allowed: switches of 1 to 32 ports")
     refused([*fabric, "--mtu", "1500"], "--mtu: found '1500'; allowed: 256, 512, 1024, 2048, 4096")
     refused([*fabric, "--window", "0"], "--window: found '0'; allowed: 1 .. 1024")
     expect(not folder.exists(), "files were written")
@@ -178,6 +201,27 @@ def configurations(lab: Lab) -> None:
     switch.stop()
 
 
+@smoke_test("plan-edited-files")
+def edited_files(lab: Lab) -> None:
+    """What somebody has written into a file stays there, unless it is asked otherwise; and then nothing else is written either."""
+    folder = lab.directory / "configs"
+    fabric = ["fabric", "--topology", RACKS, "--configs", folder, "--out", lab.directory / "rings.yaml"]
+    for attempt in ("to make them", "to find the same"):
+        expect(plan(*fabric).status == 0, attempt)
+    edited = folder / "rack1.yaml"
+    written = edited.read_text()
+    edited.write_text(written + "lcores: [{id: 0, roles: [rx, worker, tx]}]\n")
+    (folder / "spine0.yaml").unlink()
+    (folder / "spine1.yaml").unlink()
+    (folder / "spine1.yaml").mkdir()
+    refused(fabric, f"--configs: found {edited}, {folder}/spine1.yaml with other text than would be written, so nothing is; "
+            "allowed: another folder, or --force, which writes over them")
+    expect("lcores" in edited.read_text() and not (folder / "spine0.yaml").exists(), "something was written")
+    (folder / "spine1.yaml").rmdir()
+    answer = plan(*fabric, "--force")
+    expect(answer.status == 0 and edited.read_text() == written and (folder / "spine0.yaml").exists(), f"{answer}")
+
+
 @smoke_test("plan-checked-files")
 def checked_files(lab: Lab) -> None:
     """`weir --check` finds the files of a fabric in order, with their placeholder devices, and says what somebody has changed since."""
@@ -208,6 +252,6 @@ def checked_files(lab: Lab) -> None:
 def configured(lab: Lab, *options: str) -> Path:
     """The configuration of one switch with two hosts."""
     star = lab.file("star.yaml", "generator: {kind: star, nodes: 2, rate: 1Gbit/s, latency: 1us}\n")
-    answer = plan("fabric", "--topology", star, "--configs", lab.directory / "star", *options)
+    answer = plan("fabric", "--topology", star, "--configs", lab.directory / "star", "--force", *options)
     expect(answer.status == 0, f"{answer}")
     return lab.directory / "star" / "hub.yaml"

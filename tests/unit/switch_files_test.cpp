@@ -278,6 +278,13 @@ TEST(SwitchFiles, RefuseWhatNoSwitchWouldTake) {
   EXPECT_THROW(files_of(alike, 1), PlanError);
 }
 
+/// As the switch's own reader has it.
+TEST(SwitchFiles, ASwitchHasThirtyTwoPorts) {
+  const auto files = files_of(make_star(32, {1000, 1}), 1);
+  EXPECT_EQ(config::parse_config(files[0].text, "hub.yaml").ports.size(), 32U);
+  EXPECT_THROW(files_of(make_star(33, {1000, 1}), 1), PlanError);
+}
+
 /// Two trees that hang on different switches number the hosts in different orders.
 TEST(SwitchFiles, RefuseRingsWhoseRanksDiffer) {
   const Topology bigraph = make_bigraph(1, 8, {1000, 1}, {1000, 1});

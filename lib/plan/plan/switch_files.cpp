@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kPlainCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
+constexpr std::size_t kMostPorts = 32;   // of a switch
 constexpr std::uint32_t kPortMtu = 1500; // of a port whose file says nothing
 /// Bytes of Ethernet payload beside that of a RoCEv2 packet with the longest header: IPv6 40, UDP
 /// 8, BTH 12, RETH 16, immediate 4, ICRC 4.
@@ -276,6 +277,15 @@ class FileText {
   std::string text_;
 };
 
+void require_ports(const Topology& topology, VertexId at) {
+  const std::size_t cables = topology.outgoing(at).size();
+  if (cables == 0 || cables > kMostPorts) {
+    throw PlanError(fmt::format("{} has {} cables, each on a port of its own; allowed: switches of "
+                                "1 to {} ports",
+                                topology.name(at), cables, kMostPorts));
+  }
+}
+
 void require_rings(const Topology& topology, const FabricPlan& fabric) {
   const std::vector<VertexId>& first = fabric.rings.front().members;
   if (first.size() < 2 || first.size() > kMaxWorld) {
@@ -320,6 +330,7 @@ std::vector<SwitchFile> switch_files(const Topology& topology, const FabricPlan&
                                   "differ in letters, digits, '_', '.' or '-'",
                                   name));
     }
+    require_ports(topology, at);
     files.push_back(FileText(topology, fabric, settings, bridge, at).write());
   }
   return files;

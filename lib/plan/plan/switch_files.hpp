@@ -49,8 +49,9 @@ struct SwitchFile {
 /// One file for each switch of the topology. All cables of a switch are ports. The ports over which
 /// bridges learn and flood are those of hosts and of a tree between the switches, the first ring's
 /// where it has one: on all others `bridge` is no. Errors: PlanError for rings that number the
-/// hosts in different orders or that are longer than a ring may be, for a port's name that no
-/// switch would take, and for names that differ in other characters alone.
+/// hosts in different orders or that are longer than a ring may be, for a switch with more cables
+/// than it can have ports, for a port's name that no switch would take, and for names that differ
+/// in other characters alone.
 std::vector<SwitchFile> switch_files(const Topology& topology, const FabricPlan& fabric,
                                      const SwitchFileSettings& settings);
 
