@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "check_files.hpp"
 
+#include "build_parts.hpp"
 #include "complaint.hpp"
 #include "config/agreement.hpp"
+#include "config/key_lines.hpp"
 #include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "output.hpp"
 #include "ring/ring_set.hpp"
+#include "text/number.hpp"
 #include "text/printable.hpp"
 #include "usage_error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::app {
@@ -25,11 +33,49 @@ using config::SwitchConfig;
 
 constexpr const char* kProgram = "weir";
 
+/// MiB that EAL has to have, rounded up.
+std::uint64_t needed_mib(const config::Config& config) {
+  constexpr std::uint64_t mib = 1 << 20;
+  const ring::RingSet rings(config.rings);
+  const control::Placement placement = control::with_queues(config, control::place(config, rings));
+  return (control::plan_memory(config, rings, placement).total() + mib - 1) / mib;
+}
+
+/// A file whose own keys are right.
+struct FileRead {
+  SwitchConfig config;
+  std::uint64_t needed_mib = 0;
+};
+
+/// With hugepages EAL takes more than -m says when it needs more.
+void check_memory(const FileRead& file) {
+  const std::vector<std::string>& options = file.config.config.eal_options;
+  const std::vector<config::MemoryOption> memory = config::memory_options(options);
+  if (memory.empty() || std::ranges::find(options, "--no-huge") == options.end()) {
+    return;
+  }
+  const std::string key = fmt::format("eal.options[{}]", memory.back().place);
+  if (text::parsed<std::uint64_t>(memory.back().number).value_or(0) < file.needed_mib) {
+    const config::KeyLines lines(file.config.text, file.config.file);
+    throw config::ConfigError(fmt::format(
+        "{}:{}: {}: found {} MiB of memory, by -m with --no-huge; allowed: at least "
+        "{}, which ports and rings need",
+        file.config.file, lines.line_of(key), key, memory.back().number, file.needed_mib));
+  }
+}
+
 /// nullopt after an error, which it prints.
-std::optional<SwitchConfig> loaded(const std::string& file) {
+std::optional<FileRead> loaded(const std::string& file) {
   try {
-    return SwitchConfig{std::filesystem::path(file).stem().string(), file,
-                        config::load_config(file)};
+    std::string text = config::read_file(file);
+    config::Config config = config::parse_config(text, file);
+    check_build(config, file);
+    const std::uint64_t mib = needed_mib(config);
+    FileRead read{
+        {std::filesystem::path(file).stem().string(), file, std::move(config), std::move(text)},
+        mib};
+    check_memory(read);
+    return read;
   } catch (const config::ConfigError& error) {
     complain(kProgram, error.what());
     return std::nullopt;
@@ -49,33 +95,60 @@ void refuse_names_twice(std::span<const SwitchConfig> switches) {
   }
 }
 
-double needed_mib(const config::Config& config) {
-  constexpr double mib = 1 << 20;
-  const ring::RingSet rings(config.rings);
-  const control::Placement placement = control::with_queues(config, control::place(config, rings));
-  return static_cast<double>(control::plan_memory(config, rings, placement).total()) / mib;
+/// Whether the file has been compared with those of the other switches of its rings' trees.
+enum class Compared { yes, no };
+
+void tell_in_order(const FileRead& read, Compared compared) {
+  const config::Config& config = read.config.config;
+  const bool has_trees = std::ranges::any_of(config.rings, [](const ring::RingSpec& ring) {
+    return !config::switches_around(ring).empty();
+  });
+  print(fmt::format("{}: in order{}: ports {}, rings {}; EAL needs at least {} MiB\n",
+                    text::printable(read.config.file),
+                    has_trees && compared == Compared::no ? " by itself" : "", config.ports.size(),
+                    config.rings.size(), read.needed_mib));
 }
 
-void tell_in_order(const SwitchConfig& one) {
-  print(fmt::format("{}: in order: ports {}, rings {}; EAL needs at least {:.0f} MiB\n",
-                    text::printable(one.file), one.config.ports.size(), one.config.rings.size(),
-                    needed_mib(one.config)));
-}
-
-/// How many disagreements there are.
-std::size_t compare(std::span<const SwitchConfig> switches) {
-  refuse_names_twice(switches);
-  const std::vector<std::string> said = config::disagreements(switches);
-  for (const std::string& one : said) {
-    complain(kProgram, one);
-  }
-  if (said.empty()) {
-    for (const config::AgreedRing& ring : config::agreed_rings(switches)) {
-      print(fmt::format("ring {}: {} ranks, root {}, the same on all its switches ({})\n", ring.id,
-                        ring.world, ring.root, ring.switches));
+/// Of one file's rings.
+void tell_unchecked_trees(const config::Config& config) {
+  for (const ring::RingSpec& ring : config.rings) {
+    if (const auto around = config::switches_around(ring); !around.empty()) {
+      print(fmt::format("ring {}: its tree is not checked: no file of {}\n", ring.id,
+                        fmt::join(around, ", ")));
     }
   }
-  return said.size();
+}
+
+/// Those that contradict one another are not in order.
+void tell_files(std::span<const FileRead> files, Compared compared,
+                const std::set<std::string>& contradicting) {
+  for (const FileRead& file : files) {
+    if (!contradicting.contains(file.config.file)) {
+      tell_in_order(file, compared);
+    }
+  }
+}
+
+/// All files have been read.
+Verdict compare(std::span<const FileRead> files) {
+  std::vector<SwitchConfig> switches;
+  std::ranges::transform(files, std::back_inserter(switches), &FileRead::config);
+  refuse_names_twice(switches);
+  std::set<std::string> contradicting;
+  const std::vector<config::Disagreement> said = config::disagreements(switches);
+  for (const config::Disagreement& one : said) {
+    complain(kProgram, one.text);
+    contradicting.insert(one.files.begin(), one.files.end());
+  }
+  tell_files(files, Compared::yes, contradicting);
+  if (!said.empty()) {
+    return Verdict::mistakes;
+  }
+  for (const config::AgreedRing& ring : config::agreed_rings(switches)) {
+    print(fmt::format("ring {}: {} ranks, root {}, the same on all its switches ({})\n", ring.id,
+                      ring.world, ring.root, ring.switches));
+  }
+  return Verdict::in_order;
 }
 
 } // namespace
@@ -84,16 +157,20 @@ Verdict check_files(std::span<char* const> files) {
   if (files.empty()) {
     throw UsageError("--check wants files; see weir --help");
   }
-  std::vector<SwitchConfig> switches;
+  std::vector<FileRead> read;
   for (const char* const file : files) {
-    if (std::optional<SwitchConfig> one = loaded(file); one) {
-      tell_in_order(*one);
-      switches.push_back(std::move(*one));
+    if (std::optional<FileRead> one = loaded(file); one) {
+      read.push_back(std::move(*one));
     }
   }
-  const bool all_are_read = switches.size() == files.size();
-  const bool is_in_order = all_are_read && (files.size() == 1 || compare(switches) == 0);
-  return is_in_order ? Verdict::in_order : Verdict::mistakes;
+  if (read.size() == files.size() && files.size() > 1) {
+    return compare(read);
+  }
+  tell_files(read, Compared::no, {});
+  if (files.size() == 1 && !read.empty()) {
+    tell_unchecked_trees(read.front().config.config);
+  }
+  return read.size() == files.size() ? Verdict::in_order : Verdict::mistakes;
 }
 
 } // namespace weir::app

@@ -2,6 +2,7 @@
 
 /// weir: the switch.
 
+#include "build_parts.hpp"
 #include "check_files.hpp"
 #include "command/commands.hpp"
 #include "complaint.hpp"
@@ -20,7 +21,6 @@
 #include "events/background_sink.hpp"
 #include "feed_watchdog.hpp"
 #include "listeners.hpp"
-#include "metrics/endpoint.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
 #include "process_limits.hpp"
@@ -35,6 +35,7 @@
 #include <fmt/format.h>
 #include <rte_eal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -46,6 +47,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -115,7 +117,9 @@ Options parse_options(int argc, char** argv) {
       app::read_command_line({argv, static_cast<std::size_t>(argc)}, {"weir", kHead, kTail},
                              options_of(options), app::WordOrder::last);
   if (options.checks) {
-    if (line.options.size() > 1) {
+    const auto is_option = [](std::string_view word) { return word.starts_with("-"); };
+    if (line.options.size() > 1 ||
+        (!line.has_separator && std::ranges::any_of(line.words, is_option))) {
       throw UsageError("--check: found other options; allowed: files alone; see weir --help");
     }
     options.files = line.words;
@@ -163,17 +167,6 @@ void refuse_core_options(const std::vector<std::string>& options) {
       throw UsageError(
           fmt::format("after --: found {}; allowed: {}", option, config::kAllowedEalOptions));
     }
-  }
-}
-
-void check_build(const config::Config& config) {
-  if (!config.metrics.listen.empty() && !metrics::has_endpoint()) {
-    throw config::ConfigError("metrics: found in the configuration, but this weir was built "
-                              "without prometheus-cpp; allowed: a build with -Dmetrics=enabled");
-  }
-  if (!config.control.is_default && !rpc::has_endpoint()) {
-    throw config::ConfigError("control: found in the configuration, but this weir was built "
-                              "without gRPC; allowed: a build with -Dcontrol=enabled");
   }
 }
 
@@ -405,7 +398,7 @@ int main(int argc, char** argv) {
       return EXIT_SUCCESS;
     }
     const std::vector<std::string> first_commands = read_command_file(options.cmd_file);
-    check_build(config);
+    app::check_build(config, options.config);
     check_cpus(options, config);
     refuse_core_options(options.eal);
     app::check_process_limits(config);

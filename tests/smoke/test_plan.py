@@ -237,13 +237,19 @@ def checked_files(lab: Lab) -> None:
     usual = changed.read_text()
     changed.write_text(usual.replace("window: 8", "window: 16", 1))
     answer = run_to_end([WEIR, "--check", *files])
-    expect(answer.status == 2 and answer.errors == f"weir: {changed}: rings[0].window: found 16 in ring 1; allowed: 8, as {files[0]} has it\n",
-           f"{answer}")
+    at = [f"{file}:{1 + file.read_text()[:file.read_text().index('window: ')].count(chr(10))}" for file in (changed, files[0], files[2])]
+    expect(answer.status == 2 and answer.errors == f"weir: ring 1: found window 16 in {at[0]}, and window 8 in {at[1]}, {at[2]}; "
+           "allowed: the same in the files of all its switches\n", f"{answer}")
+    expect(re.sub(r"\d+ MiB", "N MiB", answer.output) == f"{files[3]}: in order: ports 2, rings 1; EAL needs at least N MiB\n", f"{answer}")
     changed.write_text(usual.replace("children:", "childs:", 1))
     line = 1 + usual[:usual.index("children:")].count("\n")
     answer = run_to_end([WEIR, "--check", *files])
     expect(answer.status == 2 and f"weir: {changed}:{line}: rings[0].childs: found an unknown key; allowed: " in answer.errors
-           and f"{files[0]}: in order" in answer.output, f"{answer}")
+           and f"{files[0]}: in order by itself" in answer.output, f"{answer}")
+    answer = run_to_end([WEIR, "--check", files[0]])
+    expect(answer.status == 0 and not answer.errors and f"{files[0]}: in order by itself: ports 10, rings 2" in answer.output
+           and answer.output.endswith("ring 1: its tree is not checked: no file of spine0\nring 2: its tree is not checked: no file of spine1\n"),
+           f"{answer}")
     copy = lab.file("rack0.yaml", files[0].read_text())
     answer = run_to_end([WEIR, "--check", files[0], copy])
     expect(answer.status == 2 and "allowed: files of different names" in answer.errors, f"{answer}")

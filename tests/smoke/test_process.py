@@ -113,9 +113,28 @@ def command_line_errors(lab: Lab) -> None:
     refused(run_to_end([WEIR, "--config", good, "--", "--lcores=0@0"]), "found --lcores=0@0; allowed: ")
     refused(run_to_end([WEIR, "--check"]), "--check wants files")
     refused(run_to_end([WEIR, "--check", "--no-interactive", good]), "--check: found other options; allowed: files alone")
+    refused(run_to_end([WEIR, "--check", good, "--config", good]), "--check: found other options; allowed: files alone")
     far = lab.file("far.yaml", PLAIN.replace("id: 1, roles", "id: 777, roles"))
     line = 1 + PLAIN[:PLAIN.index("id: 1, roles")].count("\n")
     refused(run_to_end([WEIR, "--config", far]), f"far.yaml:{line}: lcores[0].id: found 777; allowed: a CPU of this machine, 0 to ")
+
+
+@smoke_test("check-memory")
+def check_memory(lab: Lab) -> None:
+    """A file that asks EAL for too little memory is told before a start, with what would do; and a pipe keeps nobody waiting."""
+    def with_memory(mib: int) -> Path:
+        return lab.file("weir.yaml", PLAIN.replace('"256"', f'"{mib}"'))
+
+    answer = run_to_end([WEIR, "--check", with_memory(1)])
+    said = re.search(r"weir\.yaml:2: eal\.options\[2\]: found 1 MiB of memory, by -m with --no-huge; allowed: at least (\d+), which ports and rings need$",
+                     answer.errors)
+    expect(answer.status == 2 and not answer.output and said is not None, f"{answer}")
+    assert said
+    answer = run_to_end([WEIR, "--check", with_memory(int(said[1]))])
+    expect(answer.status == 0 and answer.output.endswith(f"EAL needs at least {said[1]} MiB\n"), f"{answer}")
+    pipe = lab.directory / "pipe.yaml"
+    os.mkfifo(pipe)
+    refused(run_to_end([WEIR, "--check", pipe]), "found a pipe or device from which nothing has come for 5 s")
 
 
 @smoke_test("eal-errors")

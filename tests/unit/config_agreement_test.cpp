@@ -40,9 +40,9 @@ std::string ring_of(const Part& part) {
 
 SwitchConfig config_of(const std::string& name, const std::string& rings) {
   const std::string file = name + ".yaml";
-  return {name, file,
-          parse_config("ports: [{name: a, device: d0}, {name: b, device: d1}]\nrings:\n" + rings,
-                       file)};
+  const std::string text =
+      "ports: [{name: a, device: d0}, {name: b, device: d1}]\nrings:\n" + rings;
+  return {name, file, parse_config(text, file), text};
 }
 
 std::vector<SwitchConfig> configs_of(const Parts& parts) {
@@ -53,17 +53,29 @@ std::vector<SwitchConfig> configs_of(const Parts& parts) {
   return configs;
 }
 
-/// What is said when one switch has this part.
-std::vector<std::string> said_with(const std::string& name, const Part& part) {
+using Said = std::vector<std::string>;
+
+Said texts_of(const std::vector<Disagreement>& disagreements) {
+  Said texts;
+  for (const Disagreement& one : disagreements) {
+    texts.push_back(one.text);
+  }
+  return texts;
+}
+
+std::vector<Disagreement> found_with(const std::string& name, const Part& part) {
   Parts parts = kTree;
   parts[name] = part;
   return disagreements(configs_of(parts));
 }
 
-using Said = std::vector<std::string>;
+/// What is said when one switch has this part.
+Said said_with(const std::string& name, const Part& part) {
+  return texts_of(found_with(name, part));
+}
 
 TEST(ConfigAgreement, ATreeInOrder) {
-  EXPECT_EQ(disagreements(configs_of(kTree)), Said{});
+  EXPECT_EQ(texts_of(disagreements(configs_of(kTree))), Said{});
   const std::vector<AgreedRing> rings = agreed_rings(configs_of(kTree));
   ASSERT_EQ(rings.size(), 1U);
   EXPECT_EQ(rings[0].id, 7U);
@@ -78,65 +90,101 @@ TEST(ConfigAgreement, PatienceMayDiffer) {
   EXPECT_EQ(said_with("low", other), Said{});
 }
 
-TEST(ConfigAgreement, NumbersAndMembersAreThoseOfTheFirstFile) {
+/// No file counts as the right one, wherever it stands.
+TEST(ConfigAgreement, NumbersAndMembersThatDifferAreSaidOfAllFiles) {
+  const auto said_of = [](const std::string& name, const std::string& numbers) {
+    Part other = kTree.at(name);
+    other.numbers = numbers;
+    return said_with(name, other);
+  };
+  EXPECT_EQ(
+      said_of("low", "window: 4, max_message_bytes: 65536, mtu: 512"),
+      (Said{"ring 7: found window 4 in low.yaml:3, and window 8 in leaf0.yaml:3, leaf1.yaml:3, "
+            "spine.yaml:3; allowed: the same in the files of all its switches",
+            "ring 7: found mtu 512 in low.yaml:3, and mtu 1024 in leaf0.yaml:3, leaf1.yaml:3, "
+            "spine.yaml:3; allowed: the same in the files of all its switches"}));
+  EXPECT_EQ(said_of("leaf0", "window: 8, max_message_bytes: 4096, mtu: 1024"),
+            Said{"ring 7: found max_message_bytes 4096 in leaf0.yaml:3, and max_message_bytes "
+                 "65536 in leaf1.yaml:3, low.yaml:3, spine.yaml:3; allowed: the same in the files "
+                 "of all its switches"});
   Part other = kLow;
-  other.numbers = "window: 4, max_message_bytes: 65536, mtu: 512";
-  EXPECT_EQ(said_with("low", other),
-            (Said{"low.yaml: rings[0].window: found 4 in ring 7; allowed: 8, as leaf0.yaml has it",
-                  "low.yaml: rings[0].mtu: found 512 in ring 7; allowed: 1024, as leaf0.yaml has "
-                  "it"}));
-  other = kLow;
-  other.numbers = "window: 8, max_message_bytes: 4096, mtu: 1024";
-  EXPECT_EQ(said_with("low", other), Said{"low.yaml: rings[0].max_message_bytes: found 4096 in "
-                                          "ring 7; allowed: 65536, as leaf0.yaml has it"});
-  other = kLow;
   other.last_member = "10.0.0.9";
-  EXPECT_EQ(said_with("low", other), Said{"low.yaml: rings[0].members[4].ip: found 10.0.0.9 in "
-                                          "ring 7; allowed: 10.0.0.5, as leaf0.yaml has it"});
-  other = kLow;
+  EXPECT_EQ(said_with("low", other),
+            Said{"ring 7: found rank 4 at 10.0.0.9 in low.yaml:3, and rank 4 at 10.0.0.5 in "
+                 "leaf0.yaml:3, leaf1.yaml:3, spine.yaml:3; allowed: the same in the files of all "
+                 "its switches"});
   other.last_member = "10.0.0.5}, {ip: 10.0.0.6";
-  EXPECT_EQ(said_with("low", other), Said{"low.yaml: rings[0].members: found 6 members in ring 7; "
-                                          "allowed: 5, as leaf0.yaml has it"});
+  EXPECT_EQ(said_with("low", other),
+            Said{"ring 7: found 6 members in low.yaml:3, and 5 members in leaf0.yaml:3, "
+                 "leaf1.yaml:3, spine.yaml:3; allowed: the same in the files of all its switches"});
+  EXPECT_EQ(found_with("low", other).front().files,
+            (Said{"leaf0.yaml", "leaf1.yaml", "low.yaml", "spine.yaml"}));
+}
+
+TEST(ConfigAgreement, ManyFilesAreCounted) {
+  Parts parts;
+  for (char name = 'a'; name < 'h'; ++name) {
+    parts[std::string(1, name)] = kLow;
+  }
+  parts["a"].numbers = "window: 4, max_message_bytes: 65536, mtu: 1024";
+  EXPECT_EQ(disagreements(configs_of(parts)).front().text,
+            "ring 7: found window 4 in a.yaml:3, and window 8 in b.yaml:3, c.yaml:3, d.yaml:3, "
+            "e.yaml:3 and 2 more; allowed: the same in the files of all its switches");
 }
 
 TEST(ConfigAgreement, RanksOfAChildAreThoseThatItHas) {
   const Part other{"children: [{switch: leaf0, ranks: [0, 2], port: a}, {switch: leaf1, ranks: "
                    "[3, 4], port: b}]"};
   EXPECT_EQ(said_with("spine", other),
-            (Said{"spine.yaml: rings[0].children[0].ranks: found [0, 2] in ring 7; allowed: [0, "
-                  "1], for which leaf0.yaml has children",
-                  "spine.yaml: rings[0].children[1].ranks: found [3, 4] in ring 7; allowed: [2, "
-                  "4], for which leaf1.yaml has children"}));
+            (Said{"spine.yaml:4: rings[0].children[0].ranks: found [0, 2] in ring 7; allowed: [0, "
+                  "1], for which leaf0.yaml:4 has children, or other children there",
+                  "spine.yaml:4: rings[0].children[1].ranks: found [3, 4] in ring 7; allowed: [2, "
+                  "4], for which leaf1.yaml:4 has children, or other children there"}));
+  EXPECT_EQ(found_with("spine", other).front().files, (Said{"spine.yaml", "leaf0.yaml"}));
+}
+
+/// Not the spine, whose file is right, is to blame alone.
+TEST(ConfigAgreement, ACopyOfAnotherFile) {
+  Parts parts = kTree;
+  parts.erase("low");
+  parts["leaf1"] = kLeaf0;
+  EXPECT_EQ(texts_of(disagreements(configs_of(parts))),
+            Said{"spine.yaml:4: rings[0].children[1].ranks: found [2, 4] in ring 7; allowed: [0, "
+                 "1], for which leaf1.yaml:4 has children (as leaf0.yaml:4 has: is one a copy?), "
+                 "or other children there"});
 }
 
 TEST(ConfigAgreement, ParentsAndChildrenNameEachOther) {
   const Part other{"parent: {switch: spine, port: a}, children: [{rank: 3}, {rank: 4}]"};
   EXPECT_EQ(said_with("low", other),
-            (Said{"leaf1.yaml: rings[0].children[1].switch: found low, which has the parent spine "
-                  "in ring 7; allowed: a switch whose parent is leaf1",
-                  "low.yaml: rings[0].parent.switch: found spine in ring 7; allowed: a switch "
-                  "that has low among its children"}));
+            (Said{"leaf1.yaml:4: rings[0].children[1].switch: found low, which has the parent "
+                  "spine at low.yaml:4, in ring 7; allowed: a switch whose parent is leaf1",
+                  "low.yaml:4: rings[0].parent.switch: found spine, which has no child low at "
+                  "spine.yaml:4, in ring 7; allowed: a switch that has low among its children"}));
 }
 
 TEST(ConfigAgreement, ASwitchWithoutAFileOrWithoutTheRing) {
   Parts parts = kTree;
   parts.erase("leaf0");
-  const Said said{"spine.yaml: rings[0].children[0].switch: found leaf0 in ring 7; allowed: the "
+  const Said said{"spine.yaml:4: rings[0].children[0].switch: found leaf0 in ring 7; allowed: the "
                   "name of a file: leaf1, low, spine"};
-  EXPECT_EQ(disagreements(configs_of(parts)), said);
+  EXPECT_EQ(texts_of(disagreements(configs_of(parts))), said);
   std::vector<SwitchConfig> configs = configs_of(parts);
-  configs.push_back({"leaf0", "leaf0.yaml", {}});
-  EXPECT_EQ(disagreements(configs),
-            Said{"spine.yaml: rings[0].children[0].switch: found leaf0, whose file leaf0.yaml does "
-                 "not have it, in ring 7; allowed: a switch that has the ring"});
+  configs.push_back({"leaf0", "leaf0.yaml", {}, {}});
+  const std::vector<Disagreement> found = disagreements(configs);
+  EXPECT_EQ(texts_of(found),
+            Said{"spine.yaml:4: rings[0].children[0].switch: found leaf0, whose file leaf0.yaml "
+                 "does not have it, in ring 7; allowed: a switch that has the ring"});
+  EXPECT_EQ(found.front().files, (Said{"spine.yaml", "leaf0.yaml"}));
 }
 
 TEST(ConfigAgreement, OneRoot) {
   EXPECT_EQ(said_with("other", Part{}),
-            Said{"ring 7: found 2 roots: other, spine; allowed: one switch without a parent"});
+            Said{"ring 7: found 2 roots: other (other.yaml:3), spine (spine.yaml:3); allowed: one "
+                 "switch without a parent"});
   Parts parts = kTree;
   parts.erase("spine");
-  const Said said = disagreements(configs_of(parts));
+  const Said said = texts_of(disagreements(configs_of(parts)));
   ASSERT_EQ(said.size(), 3U);
   EXPECT_EQ(said[2], "ring 7: found no root; allowed: one switch without a parent");
 }
@@ -152,9 +200,14 @@ TEST(ConfigAgreement, ParentsInACircle) {
   parts["x"] = between("z", "y");
   parts["y"] = between("x", "z");
   parts["z"] = between("y", "x");
-  EXPECT_EQ(disagreements(configs_of(parts)),
-            Said{"ring 7: found a circle of parents: x, y, z; allowed: parents that lead to the "
-                 "root"});
+  EXPECT_EQ(texts_of(disagreements(configs_of(parts))),
+            Said{"ring 7: found a circle of parents: x (x.yaml:4), y (y.yaml:4), z (z.yaml:4); "
+                 "allowed: parents that lead to the root"});
+}
+
+TEST(ConfigAgreement, TheOtherSwitchesOfARing) {
+  const Config leaf = config_of("leaf1", ring_of(kLeaf1)).config;
+  EXPECT_EQ(switches_around(leaf.rings[0]), (Said{"spine", "low"}));
 }
 
 TEST(ConfigAgreement, RingsOfDifferentIdsHaveNothingToDoWithEachOther) {
@@ -163,7 +216,7 @@ TEST(ConfigAgreement, RingsOfDifferentIdsHaveNothingToDoWithEachOther) {
   other.replace(other.find("mtu: 1024"), 9, "mtu: 256");
   std::vector<SwitchConfig> configs = configs_of(kTree);
   configs.push_back(config_of("single", other));
-  EXPECT_EQ(disagreements(configs), Said{});
+  EXPECT_EQ(texts_of(disagreements(configs)), Said{});
   EXPECT_EQ(agreed_rings(configs).size(), 2U);
 }
 

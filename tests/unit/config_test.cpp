@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
+#include <thread>
 #include <vector>
 
 namespace weir::config::config_test {
@@ -241,6 +244,12 @@ std::vector<BadFile> kind_rows() {
        "2: eal.options[2]: found \"\"; allowed: an EAL option"},
       {"an option with a line break", with("\"512\"]", "\"5\\n2\"]"),
        "2: eal.options[2]: found \"5\\x0a2\"; allowed: an EAL option, without control characters"},
+      {"-m with a word", with("\"512\"]", "lots]"),
+       "2: eal.options[2]: found \"lots\" for -m; allowed: MiB of memory, 1 to 16777216"},
+      {"-m without memory", with("\"-m\", \"512\"]", "-m0]"),
+       "2: eal.options[1]: found \"-m0\" for -m; allowed: MiB of memory, 1 to 16777216"},
+      {"-m at the end", with(", \"512\"]", "]"),
+       "2: eal.options[1]: found \"-m\" for -m; allowed: MiB of memory, 1 to 16777216"},
       {"ports as a map", "ports: { name: p0 }\n",
        "1: ports: found a map; allowed: a list of 1 to 32 ports"},
       {"ports without value", "# first\nports:\n# last\n",
@@ -1211,6 +1220,23 @@ TEST_F(ConfigFiles, Endless) {
             "of at most 16 MiB");
 }
 
+/// Nobody writes into it.
+TEST_F(ConfigFiles, Pipe) {
+  const auto file = folder_ / "pipe.yaml";
+  ASSERT_EQ(mkfifo(file.c_str(), S_IRWXU), 0);
+  EXPECT_EQ(error_of_file(file),
+            file.string() + ":1: (document): found a pipe or device from which nothing has come "
+                            "for 5 s; allowed: a readable YAML file of at most 16 MiB");
+}
+
+/// As a shell makes it of <(…).
+TEST_F(ConfigFiles, APipeWithAWriter) {
+  const auto file = folder_ / "pipe.yaml";
+  ASSERT_EQ(mkfifo(file.c_str(), S_IRWXU), 0);
+  std::jthread writer([&file] { std::ofstream(file) << kGood; });
+  EXPECT_EQ(load_config(file).ports.size(), 2U);
+}
+
 TEST_F(ConfigFiles, Empty) {
   const auto file = write("empty.yaml", "");
   EXPECT_EQ(error_of_file(file),
@@ -1260,6 +1286,18 @@ TEST(Config, SaysWhichRingHasOneMemberTooMany) {
               std::string_view::npos)
         << error.what();
   }
+}
+
+/// Where an entry without a value stands is looked up in the text. That takes no longer in a long
+/// text.
+TEST(Config, ManyEntriesWithoutAValue) {
+  std::string text = "ports: [{ name: p0, device: net_null0 }]\nstations:\n";
+  for (unsigned i = 0; i < 65536; ++i) {
+    text += "  -\n";
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(parse_config(text, "f.yaml"), ConfigError);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(ReadyConfigurations, LabWindowsFillTheLink) {

@@ -182,9 +182,10 @@ TEST(SwitchFiles, AgreeAlongTheirTrees) {
   std::vector<config::SwitchConfig> switches;
   const Topology topology = parse_topology(kRacks, "racks.yaml");
   for (const SwitchFile& file : files_of(topology, 2)) {
-    switches.push_back({file.name, file.name, config::parse_config(file.text, file.name)});
+    switches.push_back(
+        {file.name, file.name, config::parse_config(file.text, file.name), file.text});
   }
-  EXPECT_EQ(config::disagreements(switches), std::vector<std::string>{});
+  EXPECT_TRUE(config::disagreements(switches).empty());
   EXPECT_EQ(config::agreed_rings(switches).size(), 2U);
 }
 

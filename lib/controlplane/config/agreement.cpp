@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/agreement.hpp"
 
+#include "config/key_lines.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -72,20 +74,51 @@ std::map<std::uint32_t, PartsOfRing> parts_by_ring(std::span<const SwitchConfig>
   return rings;
 }
 
+/// The places of keys in the files.
+class Places {
+ public:
+  /// "rack0.yaml:12".
+  std::string of(const SwitchConfig& one, const std::string& key) {
+    if (one.text.empty()) {
+      return one.file;
+    }
+    const auto known = lines_.try_emplace(one.file, one.text, one.file).first;
+    return fmt::format("{}:{}", one.file, known->second.line_of(key));
+  }
+
+ private:
+  std::map<std::string, KeyLines> lines_; // by file, of those that are in an error
+};
+
+/// The first few, and how many more there are.
+std::string some_of(const std::vector<std::string>& places) {
+  constexpr std::size_t most = 4;
+  if (places.size() <= most) {
+    return fmt::format("{}", fmt::join(places, ", "));
+  }
+  return fmt::format("{} and {} more", fmt::join(places.begin(), places.begin() + most, ", "),
+                     places.size() - most);
+}
+
 /// Looks at one ring.
 class RingCheck {
  public:
-  RingCheck(std::uint32_t id, const PartsOfRing& parts, std::span<const SwitchConfig> switches)
-      : id_(id), parts_(parts), first_(first_in(switches)), switches_(switches) {}
-
-  std::vector<std::string> run() {
-    for (const SwitchConfig& one : switches_) {
-      if (const auto part = parts_.find(one.name); part != parts_.end()) {
-        check_numbers(part->second);
-        check_members(part->second);
-        check_parent(part->second);
-        check_children(part->second);
+  RingCheck(std::uint32_t id, const PartsOfRing& parts, std::span<const SwitchConfig> switches,
+            Places& places)
+      : id_(id), parts_(parts), switches_(switches), places_(places) {
+    for (const SwitchConfig& one : switches) {
+      if (const auto part = parts.find(one.name); part != parts.end()) {
+        in_order_.push_back(&part->second);
       }
+    }
+  }
+
+  std::vector<Disagreement> run() {
+    check_numbers();
+    check_members();
+    for (const Part* const part : in_order_) {
+      check_parent(*part);
+      check_children(*part);
     }
     check_roots();
     if (said_.empty()) {
@@ -95,66 +128,112 @@ class RingCheck {
   }
 
  private:
-  const Part& first_in(std::span<const SwitchConfig> switches) const {
-    const auto first = std::ranges::find_if(
-        switches, [&](const SwitchConfig& one) { return parts_.contains(one.name); });
-    return parts_.find(first->name)->second;
+  using Parts = std::vector<const Part*>;
+
+  std::string place(const Part& part, std::string_view key) {
+    return places_.of(*part.at,
+                      fmt::format("rings[{}]{}{}", part.index, key.empty() ? "" : ".", key));
   }
 
-  void say(const Part& part, std::string_view key, std::string_view found,
-           std::string_view allowed) {
-    said_.push_back(fmt::format("{}: rings[{}].{}: found {} in ring {}; allowed: {}", part.at->file,
-                                part.index, key, found, id_, allowed));
-  }
-
-  std::string as_the_first(std::string_view value) const {
-    return fmt::format("{}, as {} has it", value, first_.at->file);
-  }
-
-  void check_number(const Part& part, std::string_view key, std::uint32_t here,
-                    std::uint32_t there) {
-    if (here != there) {
-      say(part, key, fmt::format("{}", here), as_the_first(fmt::format("{}", there)));
+  void say(std::string text, const Parts& about) {
+    std::vector<std::string> files;
+    for (const Part* const part : about) {
+      if (std::ranges::find(files, part->at->file) == files.end()) {
+        files.push_back(part->at->file);
+      }
     }
+    said_.push_back({std::move(text), std::move(files)});
   }
 
-  void check_numbers(const Part& part) {
-    const RingSpec& here = part.ring();
-    const RingSpec& there = first_.ring();
-    check_number(part, "window", here.window, there.window);
-    check_number(part, "max_message_bytes", here.max_message_bytes, there.max_message_bytes);
-    check_number(part, "mtu", here.mtu, there.mtu);
+  /// What is wrong in one file, by what another one says.
+  void say_of(const Part& part, std::string_view key, std::string_view found,
+              std::string_view allowed, const Part* other = nullptr) {
+    say(fmt::format("{}: rings[{}].{}: found {} in ring {}; allowed: {}", place(part, key),
+                    part.index, key, found, id_, allowed),
+        other == nullptr ? Parts{&part} : Parts{&part, other});
   }
 
-  void check_members(const Part& part) {
-    const std::vector<ring::Member>& here = part.ring().members;
-    const std::vector<ring::Member>& there = first_.ring().members;
-    if (here.size() != there.size()) {
-      say(part, "members", fmt::format("{} members", here.size()),
-          as_the_first(fmt::format("{}", there.size())));
+  /// What `text_of` says of a part, and who says it; what fewest say is first.
+  template <class TextOf>
+  std::vector<std::pair<std::string, Parts>> groups_by(const TextOf& text_of) const {
+    std::vector<std::pair<std::string, Parts>> groups;
+    for (const Part* const part : in_order_) {
+      const std::string text = text_of(part->ring());
+      auto known = std::ranges::find(groups, text, &std::pair<std::string, Parts>::first);
+      if (known == groups.end()) {
+        known = groups.insert(groups.end(), {text, {}});
+      }
+      known->second.push_back(part);
+    }
+    std::ranges::stable_sort(groups, {}, [](const auto& group) { return group.second.size(); });
+    return groups;
+  }
+
+  /// Which of several values is right, no file can know. Returns whether there is one alone.
+  template <class TextOf>
+  bool check_same(const std::string& key, const TextOf& text_of) {
+    const auto groups = groups_by(text_of);
+    if (groups.size() < 2) {
+      return true;
+    }
+    std::vector<std::string> found;
+    for (const auto& [text, parts] : groups) {
+      std::vector<std::string> there;
+      for (const Part* const part : parts) {
+        there.push_back(place(*part, key));
+      }
+      found.push_back(fmt::format("{} in {}", text, some_of(there)));
+    }
+    say(fmt::format("ring {}: found {}; allowed: the same in the files of all its switches", id_,
+                    fmt::join(found, ", and ")),
+        in_order_);
+    return false;
+  }
+
+  void check_numbers() {
+    check_same("window",
+               [](const RingSpec& ring) { return fmt::format("window {}", ring.window); });
+    check_same("max_message_bytes", [](const RingSpec& ring) {
+      return fmt::format("max_message_bytes {}", ring.max_message_bytes);
+    });
+    check_same("mtu", [](const RingSpec& ring) { return fmt::format("mtu {}", ring.mtu); });
+  }
+
+  /// Of members in another order, the first is told.
+  void check_members() {
+    if (!check_same("members", [](const RingSpec& ring) {
+          return fmt::format("{} members", ring.members.size());
+        })) {
       return;
     }
-    const auto [one, other] =
-        std::ranges::mismatch(here, there, {}, &ring::Member::ip, &ring::Member::ip);
-    if (one != here.end()) {
-      say(part, fmt::format("members[{}].ip", one - here.begin()), to_string(one->ip),
-          as_the_first(to_string(other->ip)));
+    const std::vector<ring::Member>& first = in_order_.front()->ring().members;
+    std::size_t rank = first.size();
+    for (const Part* const part : in_order_) {
+      const auto other = std::ranges::mismatch(first, part->ring().members, {}, &ring::Member::ip,
+                                               &ring::Member::ip);
+      rank = std::min(rank, static_cast<std::size_t>(other.in1 - first.begin()));
+    }
+    if (rank < first.size()) {
+      check_same(fmt::format("members[{}].ip", rank), [rank](const RingSpec& ring) {
+        return fmt::format("rank {} at {}", rank, to_string(ring.members[rank].ip));
+      });
     }
   }
 
   /// nullptr, and says so, if no file has the switch or its file has not the ring.
-  const Part* part_named(const std::string& name, const Part& by, std::string_view key) {
+  const Part* part_named(const std::string& name, const Part& by, const std::string& key) {
     if (const auto named = parts_.find(name); named != parts_.end()) {
       return &named->second;
     }
     const auto file = std::ranges::find(switches_, name, &SwitchConfig::name);
     if (file != switches_.end()) {
-      say(by, key, fmt::format("{}, whose file {} does not have it,", name, file->file),
-          "a switch that has the ring");
+      say_of(by, key, fmt::format("{}, whose file {} does not have it,", name, file->file),
+             "a switch that has the ring");
+      said_.back().files.push_back(file->file);
     } else {
-      std::vector<std::string_view> names;
+      std::vector<std::string> names;
       std::ranges::transform(switches_, std::back_inserter(names), &SwitchConfig::name);
-      say(by, key, name, fmt::format("the name of a file: {}", fmt::join(names, ", ")));
+      say_of(by, key, name, fmt::format("the name of a file: {}", some_of(names)));
     }
     return nullptr;
   }
@@ -169,8 +248,10 @@ class RingCheck {
       return child.kind == ChildKind::switch_below && child.name == part.at->name;
     };
     if (std::ranges::none_of(above->ring().children, is_this)) {
-      say(part, "parent.switch", parent->name,
-          fmt::format("a switch that has {} among its children", part.at->name));
+      say_of(part, "parent.switch",
+             fmt::format("{}, which has no child {} at {},", parent->name, part.at->name,
+                         place(*above, "children")),
+             fmt::format("a switch that has {} among its children", part.at->name), above);
     }
   }
 
@@ -190,25 +271,61 @@ class RingCheck {
     }
     const RingSpec& ring = below->ring();
     if (!ring.parent || ring.parent->name != part.at->name) {
-      say(part, key + ".switch",
-          fmt::format("{}, which has {}{}", child.name, ring.parent ? "the parent " : "no parent",
-                      ring.parent ? ring.parent->name : ""),
-          fmt::format("a switch whose parent is {}", part.at->name));
+      say_of(part, key + ".switch",
+             fmt::format("{}, which has {}{} at {},", child.name,
+                         ring.parent ? "the parent " : "no parent",
+                         ring.parent ? ring.parent->name : "", place(*below, "parent")),
+             fmt::format("a switch whose parent is {}", part.at->name), below);
     }
     const RankRange ranks = ranks_of(ring);
     if (ranks.first != child.ranks.first || ranks.count != child.ranks.count) {
-      say(part, key + ".ranks", in_brackets(child.ranks),
-          fmt::format("{}, for which {} has children", in_brackets(ranks), below->at->file));
+      say_of(part, key + ".ranks", in_brackets(child.ranks),
+             fmt::format("{}, for which {} has children{}, or other children there",
+                         in_brackets(ranks), place(*below, "children"), twin_of(*below)),
+             below);
     }
+  }
+
+  /// Another switch below the same one that has the same ranks: one may be a copy.
+  std::string twin_of(const Part& part) {
+    const RankRange ranks = ranks_of(part.ring());
+    for (const Part* const other : in_order_) {
+      const RankRange others = ranks_of(other->ring());
+      if (other != &part && other->ring().parent && part.ring().parent &&
+          other->ring().parent->name == part.ring().parent->name && others.first == ranks.first &&
+          others.count == ranks.count) {
+        return fmt::format(" (as {} has: is one a copy?)", place(*other, "children"));
+      }
+    }
+    return {};
+  }
+
+  /// "rack0 (rack0.yaml:12)".
+  std::string names_and_places(const std::vector<std::string>& names, std::string_view key) {
+    std::vector<std::string> texts;
+    for (const std::string& name : names) {
+      texts.push_back(fmt::format("{} ({})", name, place(parts_.find(name)->second, key)));
+    }
+    return some_of(texts);
+  }
+
+  Parts parts_named(const std::vector<std::string>& names) const {
+    Parts parts;
+    for (const std::string& name : names) {
+      parts.push_back(&parts_.find(name)->second);
+    }
+    return parts;
   }
 
   void check_roots() {
     const std::vector<std::string> roots = roots_of(parts_);
-    if (roots.size() != 1) {
-      said_.push_back(fmt::format(
-          "ring {}: found {}; allowed: one switch without a parent", id_,
-          roots.empty() ? "no root"
-                        : fmt::format("{} roots: {}", roots.size(), fmt::join(roots, ", "))));
+    if (roots.empty()) {
+      say(fmt::format("ring {}: found no root; allowed: one switch without a parent", id_),
+          in_order_);
+    } else if (roots.size() > 1) {
+      say(fmt::format("ring {}: found {} roots: {}; allowed: one switch without a parent", id_,
+                      roots.size(), names_and_places(roots, "")),
+          parts_named(roots));
     }
   }
 
@@ -233,27 +350,43 @@ class RingCheck {
       }
     }
     if (!turning.empty()) {
-      said_.push_back(fmt::format("ring {}: found a circle of parents: {}; allowed: parents that "
-                                  "lead to the root",
-                                  id_, fmt::join(turning, ", ")));
+      say(fmt::format("ring {}: found a circle of parents: {}; allowed: parents that lead to the "
+                      "root",
+                      id_, names_and_places(turning, "parent.switch")),
+          parts_named(turning));
     }
   }
 
   const std::uint32_t id_;
   const PartsOfRing& parts_;
-  const Part& first_; // that the others are compared with
   const std::span<const SwitchConfig> switches_;
-  std::vector<std::string> said_;
+  Places& places_;
+  Parts in_order_; // of the files
+  std::vector<Disagreement> said_;
 };
 
 } // namespace
 
-std::vector<std::string> disagreements(std::span<const SwitchConfig> switches) {
-  std::vector<std::string> all;
+std::vector<Disagreement> disagreements(std::span<const SwitchConfig> switches) {
+  Places places;
+  std::vector<Disagreement> all;
   for (const auto& [id, parts] : parts_by_ring(switches)) {
-    std::ranges::move(RingCheck(id, parts, switches).run(), std::back_inserter(all));
+    std::ranges::move(RingCheck(id, parts, switches, places).run(), std::back_inserter(all));
   }
   return all;
+}
+
+std::vector<std::string> switches_around(const ring::RingSpec& ring) {
+  std::vector<std::string> names;
+  if (ring.parent) {
+    names.push_back(ring.parent->name);
+  }
+  for (const Child& child : ring.children) {
+    if (child.kind == ChildKind::switch_below) {
+      names.push_back(child.name);
+    }
+  }
+  return names;
 }
 
 std::vector<AgreedRing> agreed_rings(std::span<const SwitchConfig> switches) {

@@ -16,6 +16,13 @@ struct SwitchConfig {
   std::string name; // by which other switches' files call it
   std::string file; // for errors
   Config config;
+  std::string text; // of the file, in which errors find their lines
+};
+
+/// What files say otherwise than each other.
+struct Disagreement {
+  std::string text;               // with the places in all files that it is about
+  std::vector<std::string> files; // these, each once
 };
 
 /// What switches' files say of the same ring against each other, and what they leave open: numbers
@@ -23,7 +30,10 @@ struct SwitchConfig {
 /// that a child has otherwise, no root or several, switches that are each other's parents. Without
 /// these a job can begin, if the cables are as the files say. By ring, then in the order of the
 /// files. `switches` are all that have a part of these rings, each of another name.
-std::vector<std::string> disagreements(std::span<const SwitchConfig> switches);
+std::vector<Disagreement> disagreements(std::span<const SwitchConfig> switches);
+
+/// The names of the other switches that a ring's part names: its parent and its children.
+std::vector<std::string> switches_around(const ring::RingSpec& ring);
 
 /// A ring on which all agree.
 struct AgreedRing {

@@ -28,6 +28,9 @@ constexpr std::string_view kLettersAndDigits =
 
 constexpr std::size_t kLongestSocketPath = 107; // unix(7), sun_path with its final zero
 
+/// EAL reads it as an int.
+constexpr std::uint64_t kMostMemoryMib = 1U << 24;
+
 constexpr std::string_view kUnix = "unix:";
 
 constexpr std::size_t kLongestCertificateName = 64; // RFC 5280, ub-common-name
@@ -100,9 +103,18 @@ bool is_absolute_path(std::string_view path) {
 }
 
 void check_eal_options(const std::vector<yaml::Reader>& options) {
+  std::vector<std::string> words;
   for (const yaml::Reader& option : options) {
-    if (sets_lcores(option.text(kAllowedEalOptions))) {
+    words.push_back(option.text(kAllowedEalOptions));
+    if (sets_lcores(words.back())) {
       option.fail(option.found(), kAllowedEalOptions);
+    }
+  }
+  for (const MemoryOption& memory : memory_options(words)) {
+    const auto mib = text::parsed<std::uint64_t>(memory.number);
+    if (!mib || *mib == 0 || *mib > kMostMemoryMib) {
+      options[memory.place].fail(options[memory.place].found() + " for -m",
+                                 fmt::format("MiB of memory, 1 to {}", kMostMemoryMib));
     }
   }
 }

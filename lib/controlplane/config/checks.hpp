@@ -29,7 +29,7 @@ bool is_absolute_path(std::string_view path);
 
 // Of a key beside others. The node is the key's; the structure has been read from the map around.
 
-/// No option that sets CPUs.
+/// No option that sets CPUs; and EAL itself takes any text for the number of -m.
 void check_eal_options(const std::vector<yaml::Reader>& options);
 void check_device(const yaml::Reader& node, const PortConfig& port);
 void check_steering(const yaml::Reader& node, const PortConfig& port);

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -28,8 +27,6 @@ using yaml::join_or;
 using yaml::Reader;
 
 using Words = std::span<const std::string_view>;
-
-constexpr std::uintmax_t kLargestFile = 16U << 20;
 
 /// Bytes of Ethernet payload around a full RoCEv2 payload: UDP 8, BTH 12, RETH 16, immediate 4,
 /// ICRC 4 (IBTA §9.2, A17.3.1). This is an RDMA WRITE ONLY with immediate, the longest header that
@@ -385,34 +382,6 @@ unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu) {
   return path_mtu + kTransportBytes + (member.is_v4() ? kIpv4Bytes : kIpv6Bytes);
 }
 
-std::string read_file(const std::filesystem::path& file) {
-  constexpr std::string_view allowed = "a readable YAML file of at most 16 MiB";
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    Reader::fail_file(file.string(), "no such file", allowed);
-  }
-  if (error) {
-    Reader::fail_file(file.string(), error.message(), allowed);
-  }
-  if (std::filesystem::is_directory(status)) {
-    Reader::fail_file(file.string(), "a directory", allowed);
-  }
-  std::ifstream stream(file, std::ios::binary);
-  std::string text;
-  std::array<char, 65536> chunk{};
-  while (stream.read(chunk.data(), chunk.size()) || stream.gcount() > 0) {
-    text.append(chunk.data(), static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > kLargestFile) {
-      Reader::fail_file(file.string(), "more than 16 MiB", allowed);
-    }
-  }
-  if (!stream.eof()) {
-    Reader::fail_file(file.string(), "a file that cannot be read", allowed);
-  }
-  return text;
-}
-
 Config load_config(const std::filesystem::path& file) {
   Config config = parse_config(read_file(file), file.string());
   config.file = std::filesystem::absolute(file).string();
@@ -458,6 +427,21 @@ bool sets_lcores(std::string_view eal_option) {
   return name.size() > 1 && std::ranges::any_of(names, [name](std::string_view full) {
            return full.starts_with(name);
          });
+}
+
+std::vector<MemoryOption> memory_options(const std::vector<std::string>& eal_options) {
+  constexpr std::string_view letter = "-m";
+  std::vector<MemoryOption> found;
+  for (std::size_t place = 0; place < eal_options.size(); ++place) {
+    const std::string& option = eal_options[place];
+    if (option == letter && place + 1 < eal_options.size()) {
+      ++place;
+      found.push_back({eal_options[place], place});
+    } else if (option.starts_with(letter)) {
+      found.push_back({std::string_view(option).substr(letter.size()), place});
+    }
+  }
+  return found;
 }
 
 std::string_view name_of(Role role) {

@@ -10,6 +10,7 @@
 #include "wire/address.hpp"
 #include "wire/headers.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -166,7 +167,8 @@ Config parse_config(std::string_view yaml, std::string_view name);
 Config parse_config(std::string_view yaml, std::string_view name,
                     const std::vector<PortConfig>& running);
 
-/// The text of a file, at most 16 MiB. Throws ConfigError if it cannot be read.
+/// The text of a file, at most 16 MiB. Of a pipe: what has come until its other end closes. Throws
+/// ConfigError if it cannot be read, or if nothing comes for 5 s.
 std::string read_file(const std::filesystem::path& file);
 
 /// Reads the value that `rings` has in a configuration, one ring or a list of them, as
@@ -185,6 +187,15 @@ unsigned packet_bytes(const wire::IpAddress& member, unsigned path_mtu);
 bool sets_lcores(std::string_view eal_option);
 inline constexpr std::string_view kAllowedEalOptions =
     "any EAL option but those that set CPUs; these are set under lcores:";
+
+/// The number of an option -m: MiB of memory that EAL is to take.
+struct MemoryOption {
+  std::string_view number;
+  std::size_t place = 0; // of the word that has the number
+};
+
+/// All of them; EAL takes the last. `eal_options` outlives what is returned.
+std::vector<MemoryOption> memory_options(const std::vector<std::string>& eal_options);
 
 /// The role's name in the file.
 std::string_view name_of(Role role);

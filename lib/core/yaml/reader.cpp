@@ -23,6 +23,17 @@ namespace weir::yaml {
 struct Reader::Source {
   std::string file;
   std::string text;
+  std::vector<std::size_t> line_starts; // in the text
+
+  /// Line `number`, counted from 1. Empty after the last line.
+  std::string_view line(int number) const {
+    const auto index = static_cast<std::size_t>(number) - 1;
+    if (index >= line_starts.size()) {
+      return {};
+    }
+    const std::string_view rest = std::string_view(text).substr(line_starts[index]);
+    return rest.substr(0, rest.find('\n'));
+  }
 };
 
 namespace {
@@ -119,12 +130,13 @@ bool have_one_stem(std::string_view written, std::string_view candidate) {
          std::all_of(b, candidate.end(), is_letter);
 }
 
-/// Line `number`, counted from 1. Empty after the last line.
-std::string_view line_of_text(std::string_view text, int number) {
-  for (int line = 1; line < number && !text.empty(); ++line) {
-    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+std::vector<std::size_t> line_starts_in(std::string_view text) {
+  std::vector<std::size_t> starts{0};
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos;
+       end = text.find('\n', end + 1)) {
+    starts.push_back(end + 1);
   }
-  return text.substr(0, text.find('\n'));
+  return starts;
 }
 
 /// yaml-cpp takes byte 4 for the end of the file and most others of these for text. Editors do not
@@ -261,7 +273,8 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 
 Reader Reader::parse(std::string_view text, std::string_view file) {
   check_characters(text, file);
-  const auto source = std::make_shared<const Source>(Source{std::string(file), std::string(text)});
+  const auto source = std::make_shared<const Source>(
+      Source{std::string(file), std::string(text), line_starts_in(text)});
   const auto [document, start] = load_document(source->text, file);
   const int line = line_of(document.IsNull() ? start : document.Mark());
   return Reader(source, "", line).child(document, "", line);
@@ -363,12 +376,12 @@ int Reader::line_of_item(const YAML::Node& item) const {
   // yaml-cpp places an item without a value ("-") where the next item is. A written null ("- ~")
   // has its own place.
   const auto column = static_cast<std::size_t>(std::max(item.Mark().column, 0));
-  const std::string_view there = line_of_text(source_->text, marked).substr(0, column + 1);
+  const std::string_view there = source_->line(marked).substr(0, column + 1);
   if (there.size() > column && (there.back() == '~' || lowered(there.substr(column)) == "n")) {
     return marked;
   }
   for (int line = marked - 1; line > line_; --line) {
-    const std::string_view above = line_of_text(source_->text, line);
+    const std::string_view above = source_->line(line);
     const std::size_t start = above.find_first_not_of(" \t\r");
     if (start != std::string_view::npos && above[start] != '#') {
       return line;
