@@ -151,7 +151,21 @@ def ring_that_differs(lab: Lab) -> None:
     expect(racks.refused() == [("p0", "window", "8", "4")], f"{racks.refused()}")
     expect(racks.leaf.ask("/weir/ring,7")["uplink"]["0"]["climbs"] > 3, "it does not climb")
     wait_for_line(racks.leaf, r"ring 7: no answer to the hellos here of the switch above, spine0 at port up0, for .* "
-                  r"\[hello_missing ring=7 ranks=parent .* switch=spine0 port=up0\]", 40)
+                  r"\[hello_missing ring=7 ranks=parent .* switch=spine0 port=up0\]", 10)
+    racks.stop()
+
+
+@smoke_test("tree-ring-not-above")
+def ring_not_above(lab: Lab) -> None:
+    """The spine has another ring. It says in one place who wants ring 7, though it has no place for that ring; and asked for ring 7, says where."""
+    racks = Racks(lab, ring_of_racks(LEAF_OF_RACKS), ring_of_racks(ROOT_OF_RACKS).replace("id: 7", "id: 8"))
+    wait_for_line(racks.spine, r"ring 7 is not here, but ring 8: rack0 at port p0 says hello for it; no job begins "
+                  r"\[hello_refused ring=7 port=p0 reason=partial_of_unknown_ring field=ring theirs=7 ours=none\]")
+    rows = [(row["ring"], row["from"], row["port"], row["field"]) for row in racks.spine.ask("/weir/hellos")["refused_hellos"].values()]
+    expect(rows == [(7, "rack0", "p0", "ring")], f"{rows}")
+    said = racks.spine.ask_raw("/weir/ring,7")
+    expect("allowed: 8; another switch says hello for it here: see `show hellos`" in said, said)
+    wait_for_line(racks.leaf, r"ring 7: no answer to the hellos here of the switch above, spine0 at port up0, for .* \[hello_missing .*", 10)
     racks.stop()
 
 

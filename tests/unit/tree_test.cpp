@@ -585,8 +585,7 @@ TEST_F(TreeDiffers, InRanks) {
 }
 
 TEST_F(TreeDiffers, InTheRingsNumber) {
-  EXPECT_EQ(told_at_root([](auto& ina) { ina.ring = 99; }),
-            "a switch at p0: ring 99 (here not there)");
+  EXPECT_EQ(told_at_root([](auto& ina) { ina.ring = 99; }), "rack at p0: ring 99 (here none)");
   EXPECT_EQ(told_at_root([](auto& ina) { ina.ring = 99; }, 3), "0 hellos")
       << "no switch is behind that port";
 }
@@ -628,7 +627,9 @@ TEST_F(TreeDiffers, InWhatARankAtNoConfiguredPortSays) {
 
 TEST_F(TreeDiffers, InWhoAddsUp) {
   tree.into(kRoot, 0, hello(1, [](auto&) {}));
-  EXPECT_EQ(told(kRoot), "rack, the switch below at p0: ring not there, or withdrawn (here there)");
+  EXPECT_EQ(told(kRoot),
+            fmt::format("rack, the switch below at p0: ring none, or withdrawn (here {})",
+                        job.ring().id));
   tree.into(kA, 1, hello(1, [&](auto& ina) { climbing(ina, digest(), 0); }));
   EXPECT_EQ(told(kA), "nobody of the ring at p1: children a switch (here rank 1)");
   tree.into(kA, kUp, hello(4, [](auto&) {}));

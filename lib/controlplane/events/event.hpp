@@ -75,7 +75,7 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::mac_not_pinned, "mac_not_pinned", Severity::warning,
      "a rank's MAC address was heard at another port too, so its job does not pin it"},
     {EventKind::hello_missing, "hello_missing", Severity::warning,
-     "some ranks have said hello, and others have not for 30 s"},
+     "some ranks have said hello, and others have not for 3 s"},
     {EventKind::hello_refused, "hello_refused", Severity::warning,
      "another switch of a tree has a ring otherwise than this one; the line says in what"},
     {EventKind::hello_stray, "hello_stray", Severity::warning,

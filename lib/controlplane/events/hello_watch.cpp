@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "events/hello_watch.hpp"
 
+#include "events/name_list.hpp"
+
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace weir::events {
 namespace {
@@ -20,22 +24,38 @@ Event wrong_cable_event(const conn::RefusedHello& hello, const conn::ToldHello& 
           {{"port", ports.theirs}, {"ring", fmt::format("{}", ring)}, {"right_port", ports.ours}}};
 }
 
+/// "rings 2, 5".
+std::string rings_of(const ring::RingSet& set) {
+  std::vector<std::uint32_t> ids;
+  for (const std::uint16_t index : set.present()) {
+    ids.push_back(set.rings()[index].spec().id);
+  }
+  return fmt::format("ring{} {}", ids.size() == 1 ? "" : "s", list_of(ids));
+}
+
+/// A field has no blanks.
+std::string in_one_word(std::string text) {
+  std::ranges::replace(text, ' ', '_');
+  return text;
+}
+
 Event refused_event(const conn::RefusedHello& hello, const conn::ToldHello& told,
-                    const std::string& port) {
+                    const std::string& port, const ring::RingSet& set) {
   const std::uint32_t ring = hello.header.ring_id.get();
   const conn::HelloDifference& first = told.differences.front();
   return {EventKind::hello_refused,
           told.from.empty()
-              ? fmt::format("ring {} is not here: {} at port {} says hello for it; no job begins",
-                            ring, told.hop, port)
+              ? fmt::format("ring {} is not here, but {}: {} at port {} says hello for it; no job "
+                            "begins",
+                            ring, rings_of(set), told.hop, port)
               : fmt::format("ring {}: {} at port {} has it otherwise: {}; no job begins", ring,
                             told.hop, port, conn::text_of(told.differences)),
           {{"ring", fmt::format("{}", ring)},
            {"port", port},
            {"reason", std::string(name_of(hello.reason))},
            {"field", std::string(first.field)},
-           {"theirs", first.theirs},
-           {"ours", first.ours}}};
+           {"theirs", in_one_word(first.theirs)},
+           {"ours", in_one_word(first.ours)}}};
 }
 
 Event stray_event(const conn::RefusedHello& hello, const conn::ToldHello& told,
@@ -50,12 +70,12 @@ Event stray_event(const conn::RefusedHello& hello, const conn::ToldHello& told,
 }
 
 Event event_of(const conn::RefusedHello& hello, const conn::ToldHello& told,
-               const std::string& port) {
+               const std::string& port, const ring::RingSet& set) {
   if (is_wrong_cable(told)) {
     return wrong_cable_event(hello, told);
   }
   return told.owner == conn::PortOwner::nobody ? stray_event(hello, told, port)
-                                               : refused_event(hello, told, port);
+                                               : refused_event(hello, told, port, set);
 }
 
 } // namespace
@@ -70,7 +90,7 @@ std::vector<Event> HelloWatch::look(const ring::RingSet& set,
       continue;
     }
     const conn::ToldHello what = conn::tell(hello, set, port_name);
-    Event event = event_of(hello, what, port_name(hello.port));
+    Event event = event_of(hello, what, port_name(hello.port), set);
     if (is_news(hello, what.owner, event.text)) {
       events.push_back(std::move(event));
     }

@@ -32,8 +32,10 @@ class PacedCount {
 /// the snapshots.
 class RingWatch {
  public:
-  static constexpr std::uint64_t kLate = 10'000'000'000;      // ns that a ring may wait for packets
-  static constexpr std::uint64_t kHelloLate = 30'000'000'000; // ns that hellos may wait for others
+  static constexpr std::uint64_t kLate = 10'000'000'000; // ns that a ring may wait for packets
+  /// ns that hellos may wait for others. All ranks have met before, and are given an answer within
+  /// 5 s where a job has several rings: by then the log names whom they lack.
+  static constexpr std::uint64_t kHelloLate = 3'000'000'000;
 
   /// All rings of the set that are not withdrawn. `ports` by their places.
   std::vector<Event> look(const ring::RingSet& set, std::span<const stage::RingSnapshot> rings,

@@ -90,23 +90,29 @@ Table tree_table(const ring::Ring& ring, const PortNames& names) {
   return table;
 }
 
-/// Of the ring.
-Table refused_table(const control::Switch& weir, const control::RingsSeen& seen,
-                    const PortNames& names) {
+/// Of one ring, or of all, those that are not here included.
+Table refused_table(const control::Switch& weir, const ring::RingSet& set, const PortNames& names,
+                    std::optional<std::uint32_t> ring) {
   Table table(tables::kRefusedHellos);
-  const ring::Ring& ring = seen.set->rings()[seen.rings.front().ring];
   const auto name_of_port = [&names](std::uint16_t port) { return names.of(port); };
   const std::uint64_t now_ns = lcore::Clock().now().ns;
   for (const conn::RefusedHello& hello : weir.inspector().refused_hellos()) {
-    if (hello.header.ring_id.get() != ring.spec().id) {
+    if (ring && hello.header.ring_id.get() != *ring) {
       continue;
     }
-    const conn::ToldHello told = conn::tell(hello, *seen.set, name_of_port);
+    const conn::ToldHello told = conn::tell(hello, set, name_of_port);
     for (const conn::HelloDifference& difference : told.differences) {
       tables::kRefusedHellos.add(table, {hello, told, difference, names.of(hello.port), now_ns});
     }
   }
   return table;
+}
+
+/// Whether another switch says hello for this ring, which is not here.
+bool has_hellos(const control::Switch& weir, std::uint32_t ring) {
+  return std::ranges::any_of(
+      weir.inspector().refused_hellos(),
+      [ring](const conn::RefusedHello& hello) { return hello.header.ring_id.get() == ring; });
 }
 
 /// Each group counts once, however many of the tenant's rings are in it.
@@ -158,8 +164,10 @@ std::uint32_t ring_id(const control::Switch& weir, std::string_view name) {
     return *id;
   }
   const std::string ids = fmt::format("{}", fmt::join(ring_ids(weir), ", "));
-  throw UnknownName(
-      fmt::format("ring: found '{}'; allowed: {}", name, ids.empty() ? "there is none" : ids));
+  const bool is_known_elsewhere = id && has_hellos(weir, *id);
+  throw UnknownName(fmt::format(
+      "ring: found '{}'; allowed: {}{}", name, ids.empty() ? "there is none" : ids,
+      is_known_elsewhere ? "; another switch says hello for it here: see `show hellos`" : ""));
 }
 
 std::uint16_t port_named(const control::Switch& weir, std::string_view name) {
@@ -238,13 +246,17 @@ Report show_rings(control::Switch& weir, std::string_view name) {
   if (ring.of.is_in_tree()) {
     const PortNames names(weir);
     report.push_back(tree_table(ring.of, names));
-    report.push_back(refused_table(weir, seen, names));
+    report.push_back(refused_table(weir, *seen.set, names, ring.of.spec().id));
   }
   if (!ring.of.is_root()) {
     report.push_back(tables::kUplink.with(ring));
     report.push_back(histogram_table(tables::kTotalTime, snapshot.counters.total_time_ns));
   }
   return report;
+}
+
+Report show_hellos(control::Switch& weir) {
+  return {refused_table(weir, *weir.inspector().ring_set(), PortNames(weir), {})};
 }
 
 Report show_stuck(control::Switch& weir, std::string_view name) {

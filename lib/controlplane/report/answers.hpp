@@ -43,6 +43,7 @@ Report show_port_statistics(control::Switch& weir, std::string_view port);
 Report show_port_extended(control::Switch& weir, std::string_view port);
 void clear_port_statistics(control::Switch& weir, std::string_view port);
 Report show_rings(control::Switch& weir, std::string_view ring);
+Report show_hellos(control::Switch& weir);
 Report show_stuck(control::Switch& weir, std::string_view ring);
 /// These two throw control::NotAllowed too.
 void reset_ring(control::Switch& weir, std::string_view ring, const control::Principal& principal);

@@ -220,6 +220,7 @@ inline constexpr TableOf kTree{
 inline constexpr TableOf kRefusedHellos{
     "refused_hellos",
     "",
+    column("ring", "ring", [](const RefusedRow& r) { return r.hello.header.ring_id.get(); }),
     column("from", "from", [](const RefusedRow& r) { return std::string_view(r.told.hop); }),
     column("port", "port", [](const RefusedRow& r) { return std::string_view(r.port); }),
     column("reason", "reason", [](const RefusedRow& r) { return name_of(r.hello.reason); }),

@@ -193,7 +193,7 @@ class Comparison {
   void compare_kinds() {
     const auto sender = ring_.sender_for(rank());
     if (hello_.reason == DropReason::raw_from_switch) {
-      add("ring", "not there, or withdrawn", "there");
+      add("ring", "none, or withdrawn", std::to_string(ring_.spec().id));
     } else if (hello_.reason == DropReason::raw_from_parent) {
       add("parent", "no switch above", ring_.is_root() ? "-" : ring_.parent()->name);
     } else if (hello_.reason == DropReason::partial_flag && sender) {
@@ -209,13 +209,25 @@ class Comparison {
   std::vector<HelloDifference> differences_;
 };
 
+/// The name of the switch that the rings have behind the port. Empty: they have none there.
+std::string switch_at(const ring::RingSet& rings, std::uint16_t port) {
+  for (const std::uint16_t index : rings.present()) {
+    const ring::Ring& ring = rings.rings()[index];
+    const auto sender = sender_at(ring, port);
+    if (sender && !ring.is_rank(*sender)) {
+      return ring::switch_name_of(ring.spec(), *sender);
+    }
+  }
+  return {};
+}
+
 /// Hosts too may have sent one, before the ring was withdrawn.
 ToldHello told_without_ring(const RefusedHello& hello, const ring::RingSet& rings) {
-  const bool is_switch = (rings.ports_of_switches() >> hello.port & 1) != 0;
-  return {is_switch ? PortOwner::other_switch : PortOwner::nobody,
-          is_switch ? "a switch" : std::string(kNobody),
+  const std::string name = switch_at(rings, hello.port);
+  return {name.empty() ? PortOwner::nobody : PortOwner::other_switch,
+          name.empty() ? std::string(kNobody) : name,
           {},
-          {{"ring", std::to_string(hello.header.ring_id.get()), "not there"}}};
+          {{"ring", std::to_string(hello.header.ring_id.get()), "none"}}};
 }
 
 } // namespace

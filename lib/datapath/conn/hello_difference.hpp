@@ -29,7 +29,9 @@ enum class PortOwner : std::uint8_t {
 /// A refused hello, told.
 struct ToldHello {
   PortOwner owner{};
-  std::string hop;  // who is behind the port it came by: "rack7, the switch below", "rank 3"
+  // Who is behind the port it came by: "rack7, the switch below", "rank 3"; "rack7" if the ring is
+  // not here.
+  std::string hop;
   std::string from; // whose hello it says to be; empty: the ring is not here
   std::vector<HelloDifference> differences; // one at least
 };
