@@ -57,6 +57,18 @@ class DeafIo : public ForwardingIo {
   const std::atomic<bool>& is_due_;
 };
 
+/// A cable that is pulled once it is due.
+class UnpluggedIo : public DeafIo {
+ public:
+  UnpluggedIo(std::unique_ptr<FrameIo> device, const std::atomic<bool>& is_due)
+      : DeafIo(std::move(device), is_due), is_pulled_(is_due) {}
+
+  bool has_link() const override { return !is_pulled_; }
+
+ private:
+  const std::atomic<bool>& is_pulled_;
+};
+
 constexpr std::uint16_t kWorld = 4;
 
 using MakeIo = std::function<std::unique_ptr<FrameIo>(std::unique_ptr<FrameIo>)>;
@@ -248,6 +260,24 @@ TEST(Stall, ARankThatStopsBeforeItsLastAcknowledgementIsTheOneThatErrorsName) {
   EXPECT_EQ(endings[1].code, ErrorCode::timeout);
   EXPECT_EQ(endings[1].rank, kStopped) << endings[1].text;
   EXPECT_TRUE(endings[1].text.starts_with("no answer from rank 2:")) << endings[1].text;
+}
+
+/// Whoever's error it is, the rank without a link says so.
+TEST(Stall, ARankWithoutALinkSaysSo) {
+  constexpr std::uint16_t kUnplugged = 2;
+  std::atomic<bool> is_due = false;
+  const auto unplug = [&](std::unique_ptr<FrameIo> device) {
+    return std::make_unique<UnpluggedIo>(std::move(device), is_due);
+  };
+  const auto endings = run_with(kUnplugged, unplug, is_due, [](GroupOptions& options) {
+    options.timeout = milliseconds(1000);
+  });
+  for (std::uint16_t rank = 0; rank < kWorld; ++rank) {
+    const bool says_so = endings[rank].text.starts_with(
+        "this rank has no link: the switch, or the cable to it, is gone; ");
+    EXPECT_EQ(endings[rank].code, ErrorCode::timeout) << endings[rank].text;
+    EXPECT_EQ(says_so, rank == kUnplugged) << endings[rank].text;
+  }
 }
 
 /// Retries are limited, so that its neighbours' queue pairs fail first.

@@ -51,6 +51,16 @@ std::chrono::milliseconds hello_patience(const GroupOptions& options) {
   return std::min(options.timeout, options.form_timeout / 2);
 }
 
+/// The error of a ring that may be silent, with what a person may do. Other errors are unchanged.
+Error with_advice(const Error& error, const std::string& advice) {
+  const bool may_be_silence =
+      error.code() == ErrorCode::timeout || error.code() == ErrorCode::retry_exceeded;
+  if (!may_be_silence || advice.empty()) {
+    return error;
+  }
+  return {error.code(), error.rank(), fmt::format("{}; {}", error.what(), advice)};
+}
+
 /// form() may be called once.
 class GroupFormation {
  public:
@@ -94,10 +104,11 @@ class GroupFormation {
   void greet();
   HelloOutcomes exchange_hellos(const std::vector<const MessageWindow*>& windows);
   void await_answers();
-  std::optional<Error> outcome_of(std::size_t channel, const MessageWindow& window) const;
-  Error silence_of(std::size_t channel, const MessageWindow& window) const;
-  void explain_silence(HelloOutcomes& outcomes,
-                       const std::vector<const MessageWindow*>& windows) const;
+  std::optional<Error> outcome_of(std::size_t channel, const MessageWindow& window,
+                                  const std::string& advice) const;
+  Error silence_of(std::size_t channel, const MessageWindow& window,
+                   const std::string& advice) const;
+  bool knows_no_cause(const std::vector<const MessageWindow*>& windows) const;
   void use_rings(const RingChoice& choice);
   void step_quietly();
   void fall_back(const Error& error);
@@ -330,11 +341,13 @@ HelloOutcomes GroupFormation::exchange_hellos(const std::vector<const MessageWin
   } catch (const Error& error) {
     return HelloOutcomes(windows.size(), error);
   }
+  const bool needs_advice = knows_no_cause(windows);
   HelloOutcomes outcomes;
   for (std::size_t channel = 0; channel < windows.size(); ++channel) {
-    outcomes.push_back(outcome_of(channel, *windows[channel]));
+    const MessageWindow& window = *windows[channel];
+    outcomes.push_back(
+        outcome_of(channel, window, needs_advice ? window.explain_silence() : std::string()));
   }
-  explain_silence(outcomes, windows);
   return outcomes;
 }
 
@@ -346,13 +359,13 @@ void GroupFormation::await_answers() {
   } while (!membership_.engine->hellos_are_over() && !timer.is_over());
 }
 
-std::optional<Error> GroupFormation::outcome_of(std::size_t channel,
-                                                const MessageWindow& window) const {
+std::optional<Error> GroupFormation::outcome_of(std::size_t channel, const MessageWindow& window,
+                                                const std::string& advice) const {
   if (const std::optional<Error>& failure = membership_.engine->failure(channel)) {
-    return failure;
+    return with_advice(*failure, advice);
   }
   if (window.state() == MessageWindow::State::greeting) {
-    return silence_of(channel, window);
+    return silence_of(channel, window, advice);
   }
   if (window.answer() == MessageWindow::Answer::plain) {
     return Error(ErrorCode::not_aggregated, std::nullopt, window.explain_plain());
@@ -360,40 +373,31 @@ std::optional<Error> GroupFormation::outcome_of(std::size_t channel,
   return std::nullopt;
 }
 
-Error GroupFormation::silence_of(std::size_t channel, const MessageWindow& window) const {
+Error GroupFormation::silence_of(std::size_t channel, const MessageWindow& window,
+                                 const std::string& advice) const {
   const std::chrono::milliseconds waited = hello_patience(options_);
   if (options_.rings.size() == 1) {
-    return membership_.engine->standstill(channel, waited);
+    return membership_.engine->silence(channel, waited, advice);
   }
   if (window.answer() == MessageWindow::Answer::none) {
-    return {ErrorCode::timeout, std::nullopt,
-            fmt::format("rank {} got no answer to its hello within {} ms", options_.rank,
-                        waited.count())};
+    return with_advice({ErrorCode::timeout, std::nullopt,
+                        fmt::format("rank {} got no answer to its hello within {} ms",
+                                    options_.rank, waited.count())},
+                       advice);
   }
-  return {ErrorCode::retry_exceeded, plan_.successor(),
-          fmt::format("rank {} has not acknowledged the hello of rank {} within {} ms",
-                      plan_.successor(), options_.rank, waited.count())};
+  return with_advice({ErrorCode::retry_exceeded, plan_.successor(),
+                      fmt::format("rank {} has not acknowledged the hello of rank {} within {} ms",
+                                  plan_.successor(), options_.rank, waited.count())},
+                     advice);
 }
 
 /// Of a ring of the configuration only the switch knows why it is silent. If another ring of the
 /// group has answered, it may as well be gone.
-void GroupFormation::explain_silence(HelloOutcomes& outcomes,
-                                     const std::vector<const MessageWindow*>& windows) const {
+bool GroupFormation::knows_no_cause(const std::vector<const MessageWindow*>& windows) const {
   const auto is_silent = [](const MessageWindow* window) {
     return window->answer() == MessageWindow::Answer::none;
   };
-  if (!membership_.ring_claim || !std::ranges::all_of(windows, is_silent)) {
-    return;
-  }
-  for (std::size_t channel = 0; channel < windows.size(); ++channel) {
-    std::optional<Error>& error = outcomes[channel];
-    const bool is_late = error && (error->code() == ErrorCode::timeout ||
-                                   error->code() == ErrorCode::retry_exceeded);
-    if (is_late) {
-      error = Error(error->code(), error->rank(),
-                    fmt::format("{}; {}", error->what(), windows[channel]->explain_silence()));
-    }
-  }
+  return membership_.ring_claim && std::ranges::all_of(windows, is_silent);
 }
 
 /// Steps for peers that need an acknowledgement. Errors are ignored: our own outcome is known.

@@ -139,13 +139,10 @@ void Engine::poll_control() {
   try {
     control_->poll(progress());
   } catch (const Error& error) {
-    const std::string own_pause = stall_timer_.own_pause();
-    if (own_pause.empty()) {
-      throw;
-    }
-    throw Error(
-        error.code(), error.rank(),
-        fmt::format("{}; this rank itself {}", static_cast<const char*>(error.what()), own_pause));
+    const std::string pause = stall_timer_.own_pause();
+    throw Error(error.code(), error.rank(),
+                fmt::format("{}{}{}", link_in_words(), error.what(),
+                            pause.empty() ? "" : "; this rank itself " + pause));
   }
 }
 
@@ -329,12 +326,31 @@ void Engine::check_stall() {
   }
 }
 
+Error Engine::standstill(std::size_t channel, std::chrono::milliseconds waited) const {
+  return {ErrorCode::timeout, std::nullopt,
+          fmt::format("nothing moved for {} ms; {}; {}{}", waited.count(),
+                      channels_[channel]->describe(), link_in_words(), since_last_move(channel))};
+}
+
+/// Causes and advice first: figures are for who has no other trace.
+Error Engine::silence(std::size_t channel, std::chrono::milliseconds waited,
+                      std::string_view advice) const {
+  return {ErrorCode::timeout, std::nullopt,
+          fmt::format("{} for {} ms; {}{}{}{}", channels_[channel]->describe(), waited.count(),
+                      link_in_words(), advice, advice.empty() ? "" : "; ",
+                      since_last_move(channel))};
+}
+
+/// Before what else an error says. Empty if there is a link, as far as the device knows.
+std::string Engine::link_in_words() const {
+  return transport_.has_link() ? ""
+                               : "this rank has no link: the switch, or the cable to it, is gone; ";
+}
+
 /// What tells a rank that does not get the CPU from one that gets no frames, and that from frames
 /// that do not help.
-Error Engine::standstill(std::size_t channel, std::chrono::milliseconds waited) const {
-  std::string text =
-      fmt::format("nothing moved for {} ms; {}; meanwhile this rank {}", waited.count(),
-                  channels_[channel]->describe(), stall_timer_.describe());
+std::string Engine::since_last_move(std::size_t channel) const {
+  std::string text = "meanwhile this rank " + stall_timer_.describe();
   const auto add = [&](std::string_view what, const std::optional<std::uint64_t>& before,
                        const std::optional<std::uint64_t>& after) {
     if (before && after) {
@@ -346,8 +362,7 @@ Error Engine::standstill(std::size_t channel, std::chrono::milliseconds waited) 
   add("were repeated", when_moved_.retransmitted_packets, now.retransmitted_packets);
   add("ACK timers ran out", when_moved_.ack_timeouts, now.ack_timeouts);
   const std::string connections = transport_.describe(channel);
-  return {ErrorCode::timeout, std::nullopt,
-          connections.empty() ? text : fmt::format("{}; {}", text, connections)};
+  return connections.empty() ? text : fmt::format("{}; {}", text, connections);
 }
 
 } // namespace weir::host

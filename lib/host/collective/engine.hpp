@@ -48,8 +48,10 @@ class Engine : private TransportListener {
   /// Why the channel has failed; none if it has not. For before attach().
   const std::optional<Error>& failure(std::size_t channel) const { return failures_[channel]; }
 
-  /// That nothing has moved for so long, and where the channel stands.
-  Error standstill(std::size_t channel, std::chrono::milliseconds waited) const;
+  /// That the channel's hello has no answer, or no acknowledgement, after so long. `advice` is
+  /// what a person may do; empty: nothing is known.
+  Error silence(std::size_t channel, std::chrono::milliseconds waited,
+                std::string_view advice) const;
 
   /// Closes all channels but these, which ascend. Jobs are cut into as many parts.
   void keep(const std::vector<std::size_t>& channels);
@@ -91,6 +93,9 @@ class Engine : private TransportListener {
   void note_failure(std::size_t channel, const Error& error);
   void consult_control(Deadline now);
   void poll_control();
+  std::string link_in_words() const;
+  std::string since_last_move(std::size_t channel) const;
+  Error standstill(std::size_t channel, std::chrono::milliseconds waited) const;
   Progress progress() const;
   bool exchange();
   void drain();

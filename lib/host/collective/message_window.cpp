@@ -171,11 +171,10 @@ std::string MessageWindow::explain_plain() const {
 }
 
 std::string MessageWindow::explain_silence() const {
-  return fmt::format("ring {}: `show ring {}` at the switch's prompt, and at those of the switches "
-                     "above it in a tree, tells whose hello is missing or refused; hellos whose "
-                     "epoch is below the ring's are dropped (old_epoch), and this job's is {}: if "
-                     "an earlier job's was larger, `reset ring {}` ends that job",
-                     config_.ring, config_.ring, config_.epoch, config_.ring);
+  return fmt::format("`show ring {}` at the switch, and at those above it in a tree, tells whose "
+                     "hello is missing or refused; if an earlier job had a larger epoch "
+                     "(old_epoch; this job's is {}), `reset ring {}` ends that job",
+                     config_.ring, config_.epoch, config_.ring);
 }
 
 void MessageWindow::check_result(const wire::InaHeader& found, std::uint64_t number) const {

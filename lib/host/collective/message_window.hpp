@@ -107,7 +107,7 @@ class MessageWindow {
 
   /// What it means that nobody aggregates, for an error's text.
   std::string explain_plain() const;
-  /// Why no answer may have come that the switch can give nobody.
+  /// Where to look when no answer has come: the switch can give none.
   std::string explain_silence() const;
 
   /// The switch's session; valid after greeting.

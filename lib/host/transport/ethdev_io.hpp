@@ -29,6 +29,8 @@ class EthdevIo : public FrameIo {
 
   wire::MacAddress mac() const override { return mac_; }
 
+  bool has_link() const override;
+
   std::size_t receive(FrameReader& reader) override;
   std::span<std::uint8_t> reserve(std::size_t bytes) override;
   void commit(std::size_t frame_bytes) override;
@@ -44,7 +46,6 @@ class EthdevIo : public FrameIo {
   void probe();
   void close() const;
   void configure();
-  bool has_link() const;
   void await_link(std::chrono::milliseconds timeout) const;
 
   const Birthplace birthplace_; // in a child made by fork the port is the parent's

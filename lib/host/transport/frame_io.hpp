@@ -25,6 +25,9 @@ class FrameIo {
 
   virtual wire::MacAddress mac() const = 0;
 
+  /// False where the device knows that nothing is at its other end.
+  virtual bool has_link() const { return true; }
+
   /// Passes what has come, at most a burst, to `reader`. Returns the number of frames.
   virtual std::size_t receive(FrameReader& reader) = 0;
 

@@ -71,6 +71,13 @@ PacketSocket::PacketSocket(const std::string& interface)
   setsockopt(socket_.get(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof(membership));
 }
 
+bool PacketSocket::has_link() const {
+  ifreq request{};
+  interface_.copy(request.ifr_name, IFNAMSIZ - 1);
+  return ioctl(socket_.get(), SIOCGIFFLAGS, &request) != 0 ||
+         (request.ifr_flags & IFF_RUNNING) != 0;
+}
+
 std::size_t PacketSocket::receive(FrameReader& reader) {
   std::array<mmsghdr, kBurst> messages{};
   std::array<iovec, kBurst> vectors{};

@@ -20,6 +20,8 @@ class PacketSocket : public FrameIo {
 
   wire::MacAddress mac() const override { return mac_; }
 
+  bool has_link() const override;
+
   std::size_t receive(FrameReader& reader) override;
   std::span<std::uint8_t> reserve(std::size_t bytes) override;
   void commit(std::size_t frame_bytes) override;

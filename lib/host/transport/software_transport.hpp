@@ -50,6 +50,9 @@ class SoftwareTransport : public Transport, private FrameReader {
 
   Deadline due() const override;
   TransportStatistics statistics() const override;
+
+  bool has_link() const override { return frames_->has_link(); }
+
   std::string describe(std::size_t channel) const override;
 
  private:

@@ -91,6 +91,10 @@ class Transport {
   virtual Deadline due() const = 0;
 
   virtual TransportStatistics statistics() const = 0;
+
+  /// False where the device knows that nothing is at its other end.
+  virtual bool has_link() const { return true; }
+
   /// Where the channel's connections stand, for an error's text; empty when that is not known.
   virtual std::string describe(std::size_t channel) const = 0;
 };

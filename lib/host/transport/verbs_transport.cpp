@@ -126,6 +126,7 @@ class VerbsTransport : public Transport {
 
   TransportStatistics statistics() const override { return {}; } // the NIC keeps them
 
+  bool has_link() const override;
   std::string describe(std::size_t channel) const override;
 
  private:
@@ -631,6 +632,11 @@ Error VerbsTransport::failure_of(const ibv_wc& completion, Direction direction) 
           fmt::format("rank {}: the connection {} rank {} failed: {} (vendor code {:#x}){}",
                       plan_.rank, is_outgoing ? "to" : "from", neighbour,
                       ibv_wc_status_str(completion.status), completion.vendor_err, hint)};
+}
+
+bool VerbsTransport::has_link() const {
+  ibv_port_attr port{};
+  return ibv_query_port(&nic_->context(), kPort, &port) != 0 || port.state == IBV_PORT_ACTIVE;
 }
 
 std::string VerbsTransport::describe(std::size_t index) const {
