@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from demonstrate import (  # noqa: E402  (its import adds tests/support)
-    BUILD, ROOT, WEIR, WORKER, DemoFailure, Process, address_of, end_with, free_port, run, start_configured, watch,
+    BUILD, ROOT, WEIR, WORKER, DemoFailure, Process, address_of, end_with, explain_repeats, free_port, run, start_configured, watch,
     where_logs_are)
 from telemetry import ask  # noqa: E402
 
@@ -174,8 +174,8 @@ def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Pr
         watch(workers, switches["rack0"], options.timeout)
     finally:
         kill(workers)
-    for rank in range(RANKS):
-        result = json.loads((folder / f"worker{rank}.json").read_text())
+    results = [json.loads((folder / f"worker{rank}.json").read_text()) for rank in range(RANKS)]
+    for rank, result in enumerate(results):
         if result["verified"] != "every_element" or result["algorithm"] != "switch":
             raise DemoFailure(f"worker {rank} did not get or not verify its sum from the switches: {result}")
         if result["rings"] != [tree.ring for tree in trees]:
@@ -184,6 +184,7 @@ def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Pr
             print(f"  on all ranks: {result['missing_rings']}")
         print(f"  rank {rank}: {result['bytes']} bytes in {result['seconds']:.3f} s, "
               f"{result['retransmissions']} packets repeated, every element verified")
+    explain_repeats(options, results)
     passed = show_packets(before, packets_at(switches, folder))
     for tree in trees:
         compare_link(passed, tree, len(trees))

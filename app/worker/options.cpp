@@ -35,7 +35,7 @@ constexpr const char* kTail =
     "\n"
     "Example, rank 0 of 4 over shared memory to the switch of config/demo.yaml:\n"
     "  weir-worker --rank 0 --world 4 --rendezvous 127.0.0.1:7471 --ring 1 --ip 10.0.0.1 \\\n"
-    "    --device net_memif0,role=client,id=0,socket=/tmp/weir-demo.sock,socket-abstract=no\n"
+    "    --device net_memif0,role=client,id=0,socket=/tmp/weir-demo/memif.sock,socket-abstract=no\n"
     "The same as a benchmark: add -b 8 -e 64M -f 2.\n"
     "\n"
     "Exit: 0 done, no wrong result; 1 it failed, with one line that says why; 2 wrong usage.\n";

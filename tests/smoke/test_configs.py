@@ -99,6 +99,8 @@ def demo(lab: Lab) -> None:
     expect(server.exists() and stat.S_ISSOCK(server.stat().st_mode), f"no memif server at {server}")
     expect([row["driver"] for row in switch.ask("/weir/port/info")["port_info"].values()] == ["net_memif"] * 4, "ports")
     switch.stop()
+    example = re.search(r"--device net_memif0,role=client,(\S+)$", run_to_end([BUILD / "app/weir-worker", "--help"]).output, re.MULTILINE)
+    expect(example is not None and example[1] in (CONFIG / "demo.yaml").read_text(), f"the worker's example: {example}")
 
 
 @smoke_test("config-lab")
