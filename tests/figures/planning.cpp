@@ -14,7 +14,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
@@ -79,12 +82,25 @@ void disjoint_trees(const Settings& settings, Results& results) {
   }
 }
 
-netsim::WeirSettings lossy(double share, Mending mending) {
+netsim::WeirSettings lossy(double share, Mending mending, std::uint64_t seed) {
   netsim::WeirSettings settings;
   settings.host.choice = netsim::HostTraits::Choice::by_link;
   settings.loss = share;
   settings.mending = mending;
+  settings.seed = seed;
   return settings;
+}
+
+/// Of runs that lose other frames each: a lost frame that no other follows costs a whole timer, and
+/// only some runs lose one.
+template <class Run>
+double median_seconds(const Run& run) {
+  std::array<double, 5> seconds{};
+  for (std::size_t seed = 0; seed < seconds.size(); ++seed) {
+    seconds[seed] = seconds_of(run(seed + 1).duration);
+  }
+  std::ranges::sort(seconds);
+  return seconds[seconds.size() / 2];
 }
 
 struct LossRun {
@@ -97,16 +113,21 @@ struct LossRun {
 void lose(const LossRun& run, Results& results) {
   const std::uint32_t hosts = run.leaves * run.leaves;
   const plan::Topology tree = racks(run.leaves, run.leaves, 1, kHostGigabits);
-  const auto give = [&](const std::string& name, const netsim::WeirResult& done) {
-    const double times = seconds_of(done.duration) / bound(run.bytes);
+  const auto give = [&](const std::string& name, const auto& with_seed) {
+    const double times = median_seconds(with_seed) / bound(run.bytes);
     results.value(fmt::format("{}.{}.{:.0e}", name, hosts, run.loss), times);
     results.point(fmt::format("loss {}", hosts), name, 1e6 * run.loss, times);
   };
-  give("ring", by_hosts(tree, run.bytes, lossy(run.loss, Mending::none)));
-  give("Weir, mending tree",
-       through_switches(tree, run.bytes, lossy(run.loss, Mending::from_cache)));
+  give("ring", [&](std::uint64_t seed) {
+    return by_hosts(tree, run.bytes, lossy(run.loss, Mending::none, seed));
+  });
+  give("Weir, mending tree", [&](std::uint64_t seed) {
+    return through_switches(tree, run.bytes, lossy(run.loss, Mending::from_cache, seed));
+  });
   const plan::Topology star = plan::make_star(hosts, kHostLink);
-  give("Weir, one switch", through_switches(star, run.bytes, lossy(run.loss, Mending::none)));
+  give("Weir, one switch", [&](std::uint64_t seed) {
+    return through_switches(star, run.bytes, lossy(run.loss, Mending::none, seed));
+  });
 }
 
 void losses(const Settings& settings, Results& results) {
