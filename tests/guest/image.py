@@ -18,6 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel import unpacked
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / "build" / "guest"
 CACHED_IMAGES = 4  # older ones are deleted
@@ -128,7 +130,7 @@ def build_image(extra_programs: Sequence[Path] = ()) -> Image:
     os.utime(initramfs)
     for old in sorted(CACHE.glob("initramfs-*.cpio"), key=lambda file: file.stat().st_mtime)[:-CACHED_IMAGES]:
         old.unlink(missing_ok=True)
-    return Image(kernel, initramfs)
+    return Image(unpacked(kernel, CACHE), initramfs)
 
 
 def _newest_kernel() -> tuple[Path, Path]:
