@@ -128,7 +128,7 @@ void AnswerWatch::result_leaves(const Packet& result) {
   }
 }
 
-void AnswerWatch::before_look(const conn::Incarnations& incarnations) {
+void AnswerWatch::count_kept_alive(const conn::Incarnations& incarnations) {
   for (const auto& [place, record] : records_) {
     kept_alive_[place] = kept_alive(incarnations, record);
   }

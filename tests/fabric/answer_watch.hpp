@@ -62,8 +62,9 @@ class AnswerWatch {
   /// Another ring's rank on that host will claim the queue pair.
   void expect_lie(std::uint16_t host, std::uint32_t queue_pair);
 
-  /// The switch is about to look at its timers, which may keep senders alive.
-  void before_look(const conn::Incarnations& incarnations);
+  /// Before and after the switch looks at its timers, which alone keep senders alive. An answer
+  /// that did so is judged in between; what a run that is over was told is nobody's here.
+  void count_kept_alive(const conn::Incarnations& incarnations);
 
   /// An answer of the switch's own leaves. Throws Violation: I9, §9, §10.
   void made(const Packet& answer, Time now, const conn::Incarnations& incarnations);

@@ -242,8 +242,9 @@ void FabricSwitch::expect_member(AnswerWatch::Requester requester) {
 
 void FabricSwitch::poll_timers() {
   if (switch_timer_.goes_off(world_.now)) {
-    answers_.before_look(engine().worker().incarnations());
+    answers_.count_kept_alive(engine().worker().incarnations());
     installed().poll_timers(frame::Instant{world_.now});
+    answers_.count_kept_alive(engine().worker().incarnations());
     check_what_goes_up();
     check_pace();
     if (world_.tracing == Tracing::on) {
