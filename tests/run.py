@@ -92,7 +92,8 @@ def configured(name: str, about: str, build: str, compiler: str, options: list[s
     """Configures a build directory with another compiler or sanitizer, and runs a command that builds there."""
     if shutil.which("ccache"):
         compiler = f"'ccache {compiler}'"  # meson looks for it by itself only beside the compiler that it chooses
-    setup = f"test -f {build}/build.ninja || CXX={compiler} meson setup {build} {' '.join(options)}"
+    linker = "CXX_LD=gold" if shutil.which("ld.gold") else ""  # as in tools/prepare
+    setup = f"test -f {build}/build.ninja || CXX={compiler} {linker} meson setup {build} {' '.join(options)}"
     return Stage(Lane.COMPUTING, name, about, ["bash", "-ec", f"{setup}; {command}"])
 
 
