@@ -455,7 +455,9 @@ void Rogue::forge_wildly(Forgery& forgery, const Seen& seen) {
       forgery.set_psn(forgery.layout().psn + static_cast<std::uint32_t>(dice.below(16)) - 8);
       break;
     case 1:
-      forgery.set_queue_pair(dice.one_of(victim_queue_pairs_));
+      if (!victim_queue_pairs_.empty()) { // until then only switches have sent for the ring
+        forgery.set_queue_pair(dice.one_of(victim_queue_pairs_));
+      }
       break;
     case 2:
       forgery.byte(forgery.layout().payload_offset + dice.below(forgery.layout().payload_bytes)) =
