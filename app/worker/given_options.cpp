@@ -151,6 +151,9 @@ std::vector<Option> sweep_option_rows(GivenOptions& o) {
        'n'},
       {"check", "N", "sweep: compare every element of this many of them (default 1; 0: none)",
        [&](auto v) { o.checked = number<std::uint32_t>("check", v, 0, kMostIterations); }, 'c'},
+      {"spin", nullptr,
+       "sweep: do not wait for the end of a call, but look again and again, as a proxy thread does",
+       [&](auto) { o.waiting = Waiting::spin; }},
   };
 }
 

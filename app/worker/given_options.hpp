@@ -6,6 +6,7 @@
 #include "worker/call_buffers.hpp"
 #include "worker/call_choice.hpp"
 #include "worker/fold_tree.hpp"
+#include "worker/rank_calls.hpp"
 #include "worker/single_job.hpp"
 #include "worker/size_range.hpp"
 
@@ -41,12 +42,13 @@ struct GivenOptions {
   std::uint32_t warm_ups = 5;
   std::uint32_t iterations = 20;
   std::uint32_t checked = 1;
+  Waiting waiting = Waiting::sleep;
 };
 
 /// The option that makes a sweep of it, and who needs it or does not go with it.
 inline constexpr std::string_view kSweepOption = "begin";
-inline constexpr std::array<std::string_view, 6> kOnlyInSweeps{"end",     "factor",     "increment",
-                                                               "warm-up", "iterations", "check"};
+inline constexpr std::array<std::string_view, 7> kOnlyInSweeps{
+    "end", "factor", "increment", "warm-up", "iterations", "check", "spin"};
 inline constexpr std::array<std::string_view, 7> kNotInSweeps{
     "size", "repeat", "verify", "no-verify", "progress", "density", "block"};
 

@@ -139,6 +139,19 @@ std::vector<Option> lack_rows(host::GroupOptions& group) {
   };
 }
 
+/// Which thread does the work.
+std::vector<Option> driver_rows(host::GroupOptions& group) {
+  return {
+      {"progress-by", "thread|caller",
+       "who drives calls that are not waited for: a thread of the group's, or only this one "
+       "(default thread)",
+       [&](auto v) {
+         group.progress = one_of("progress-by", v, Word{"thread", host::ProgressBy::thread},
+                                 Word{"caller", host::ProgressBy::caller});
+       }},
+  };
+}
+
 /// How this rank reaches the network.
 std::vector<Option> device_rows(host::GroupOptions& group, std::string& devargs) {
   return {
@@ -213,7 +226,7 @@ std::vector<Option> group_option_rows(host::GroupOptions& group, std::string& de
   std::vector<Option> rows;
   for (const std::vector<Option>& more :
        {rank_rows(group), ring_rows(group), device_rows(group, devargs), lack_rows(group),
-        connection_rows(group), run_rows(group)}) {
+        connection_rows(group), run_rows(group), driver_rows(group)}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

@@ -100,7 +100,7 @@ void run_sweep(const WorkerOptions& options, app::SweepOptions how) {
   const auto registered = register_tensors(options, device, memory);
   const auto group = open_group(options, device); // destroyed before its buffers
   how.trees = app::trees_in_use(*group, how.trees);
-  app::GroupCalls calls(*group);
+  app::GroupCalls calls(*group, how.waiting);
   const std::unique_ptr<app::SweepPrinter> printer = app::make_printer(how, *group);
   app::Sweep sweep(how, calls, memory, *printer);
   const std::vector<app::SweepRow> rows = sweep.run();

@@ -209,6 +209,7 @@ SweepOptions sweep_of(const GivenOptions& given, const Names& names) {
           .warm_ups = given.warm_ups,
           .iterations = given.iterations,
           .checked = given.checked,
+          .waiting = given.waiting,
           .trees = trees_of(given)};
 }
 

@@ -5,8 +5,23 @@
 #include "host/collective/slice.hpp"
 
 #include <cstdint>
+#include <thread>
 
 namespace weir::app {
+
+/// How a rank comes to the end of a call.
+enum class Waiting : std::uint8_t {
+  sleep, // as it is meant to
+  spin,  // as a proxy thread does that has many things to look at
+};
+
+/// Returns when the call is done. Throws host::Error.
+inline void finish(host::Pending& call, Waiting waiting) {
+  while (waiting == Waiting::spin && !call.test()) {
+    std::this_thread::yield();
+  }
+  call.wait();
+}
 
 /// Makes a rank's calls, one at a time.
 class RankCalls {
@@ -22,18 +37,21 @@ class RankCalls {
 /// By a group, which must outlive it.
 class GroupCalls : public RankCalls {
  public:
-  explicit GroupCalls(host::Group& group) : group_(group) {}
+  explicit GroupCalls(host::Group& group, Waiting waiting = Waiting::sleep)
+      : group_(group), waiting_(waiting) {}
 
   host::Place place() const override { return {group_.rank(), group_.world()}; }
 
   std::uint32_t epoch() const override { return group_.epoch(); }
 
   void make(const void* in, void* out, const host::Call& call) override {
-    group_.start(in, out, call).wait();
+    host::Pending pending = group_.start(in, out, call);
+    finish(pending, waiting_);
   }
 
  private:
   host::Group& group_;
+  const Waiting waiting_;
 };
 
 } // namespace weir::app

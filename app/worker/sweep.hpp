@@ -18,8 +18,9 @@ struct SweepOptions {
   std::vector<host::Call> calls;
   std::vector<Placement> placements;
   std::uint32_t warm_ups = 5;
-  std::uint32_t iterations = 20;           // timed, after these
-  std::uint32_t checked = 1;               // the last ones of these
+  std::uint32_t iterations = 20; // timed, after these
+  std::uint32_t checked = 1;     // the last ones of these
+  Waiting waiting = Waiting::sleep;
   std::vector<FoldTree> trees{FoldTree()}; // of each ring that carries calls
 };
 

@@ -92,6 +92,12 @@ typedef enum weir_missing_rings {
   WEIR_MISSING_RINGS_REFUSE = 1     /* all rings or none, as if none had an answer */
 } weir_missing_rings;
 
+/* Who drives the calls that no thread waits for. */
+typedef enum weir_progress {
+  WEIR_PROGRESS_THREAD = 0, /* a thread of the group's, unless the program tests all the time */
+  WEIR_PROGRESS_CALLER = 1  /* only weir_test, weir_group_progress and the waiting calls */
+} weir_progress;
+
 /* Whose memory a weir_memory is. */
 typedef enum weir_memory_kind {
   WEIR_MEMORY_HOST = 0 /* the CPU's, which this process may write */
@@ -120,8 +126,8 @@ typedef struct weir_context_options {
  * cannot. Must not throw. */
 typedef int (*weir_all_gather_function)(void* user, const void* in, size_t bytes, void* out);
 
-/* All ranks give the same values, except for `rank`, `secret`'s address, `all_gather_user`, and all
- * that begins with `switch_`. They compare them when they meet. */
+/* All ranks give the same values, except for `rank`, `secret`'s address, `all_gather_user`,
+ * `progress`, and all that begins with `switch_`. They compare them when they meet. */
 typedef struct weir_group_options {
   size_t size;
   uint16_t rank;
@@ -164,6 +170,7 @@ typedef struct weir_group_options {
   const char* switch_authority;
   const char* switch_name; /* in its certificate, if it is not HOST; NULL: $WEIR_SWITCH_NAME */
   weir_missing_rings missing_rings;
+  weir_progress progress; /* docs/host.md says what a group without a thread asks of its program */
 } weir_group_options;
 
 /* Fill in the defaults. */
@@ -210,6 +217,10 @@ weir_status weir_group_shrink(weir_group* group, const weir_group_options* optio
 /* The number that a rank of a shrunk group had before. Of a group that was formed: `rank`. -1:
  * there is no such rank. */
 int weir_group_parent_rank(const weir_group* group, uint16_t rank);
+/* Makes a step of the group's calls, if no other thread drives them. Never waits. For groups with
+ * WEIR_PROGRESS_CALLER while they have no request to test. WEIR_OK, or the error that ended the
+ * group. */
+weir_status weir_group_progress(weir_group* group);
 /* Ends this rank's calls, those under way and later ones, and the other ranks' with them: with
  * WEIR_ABORTED, about this rank. Never blocks and needs no other rank. For any thread, but not for
  * a signal handler. */
@@ -377,7 +388,9 @@ weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* o
                                       weir_request** request);
 weir_status weir_start_barrier(weir_group* group, weir_request** request);
 
-weir_status weir_test(weir_request* request); /* WEIR_OK, WEIR_PENDING or an error */
+/* WEIR_OK, WEIR_PENDING or an error. If the request is not done, makes a step of the group's calls
+ * first, unless another thread drives them. Never waits. */
+weir_status weir_test(weir_request* request);
 /* The same, after `timeout_ms` at most. If ranks are late, and this one has waited for them for the
  * group's timeout_ms, weir_last_error names them: "rank 3 has not made call 7". */
 weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);
@@ -388,7 +401,8 @@ void weir_release(weir_request* request); /* the same; NULL: does nothing */
 
 /* A descriptor for poll(2), so that one thread can wait for requests and for other things. Readable
  * while a request is done that nobody has tested or waited for since, and for ever after an error.
- * The group owns it: do not read or close it. -1: there is none; weir_last_error says why. */
+ * The group owns it: do not read or close it. -1: there is none, as for WEIR_PROGRESS_CALLER;
+ * weir_last_error says why. */
 int weir_group_descriptor(weir_group* group);
 
 /* The error of this thread's last call that did not return WEIR_OK, with rank and cause. After

@@ -136,7 +136,7 @@ class Request {
  public:
   explicit Request(weir_request* request) : request_(request) {}
 
-  /// Never blocks for long. Throws the Error that ended it; so do the next two.
+  /// Never waits. Throws the Error that ended it; so do the next two.
   bool test() { return is_done(weir_test(request_.get())); }
 
   bool wait_for(std::chrono::duration<std::uint32_t, std::milli> timeout) {
@@ -216,6 +216,9 @@ class Group {
     const int parent = weir_group_parent_rank(get(), rank);
     return parent < 0 ? std::nullopt : std::optional(static_cast<std::uint16_t>(parent));
   }
+
+  /// Throws the Error that ended the group.
+  void progress() { is_done(weir_group_progress(get())); }
 
   void abort() { is_done(weir_group_abort(get())); }
 

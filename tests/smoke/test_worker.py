@@ -149,13 +149,13 @@ def swept(elements: int) -> list[int]:
 
 @smoke_test("worker-sweep")
 def worker_sweep(lab: Lab) -> None:
-    """A sweep over four ranks, one of which loses frames: table, JSON file, by the switch and without."""
+    """A sweep over four ranks, of which one loses frames and one has no thread: table, JSON file, by the switch and without."""
     switch, outside = switch_and_hosts(lab, ring_7())
     for ring, way, check in (("7", "switch", "2"), ("8", "ring", "0")):
         file = lab.directory / f"{way}.json"
         ranks = start_workers(lab, outside, ring, "-b", "8", "-e", "64K", "-f", "8", "-w", "1", "-n", "4", "-c", check,
                               "--collective", "all", "-d", "f32,u8", "-o", "sum,xor", "-r", "3",
-                              of_rank=(("--json", str(file)), ("--loss", "0.01")))
+                              of_rank=(("--json", str(file)), ("--loss", "0.01"), (), ("--progress-by", "caller")))
         endings = [process.wait() for process in ranks]
         expect(all(status == 0 for status, _ in endings), f"{endings}")
         said = json.loads(file.read_text())
@@ -186,6 +186,8 @@ SWEEP_MISTAKES = (
     ("--ring 1,2,3 --tree [0,1] --tree [0,1]", "--tree: found 2 of them; allowed: one, or 3 (--ring)"),
     ("--ring 1,2 --tree [0,1] --tree [0,1,2]", "--tree: found 3 ranks; allowed: 2 (--world)"),
     ("--missing-rings none", "--missing-rings: found 'none'; allowed: leave-out, refuse"),
+    ("--progress-by nobody", "--progress-by: found 'nobody'; allowed: thread, caller"),
+    ("--spin", "--spin: only in a sweep (--begin); see"),
     ("-e 8", "--end: only in a sweep (--begin); see"),
     ("-n 8", "--iterations: only in a sweep (--begin); see"),
     ("-b 8 --size 8", "--size: not in a sweep (--begin); see"),

@@ -241,6 +241,18 @@ TEST_F(OneRank, SaysWhatItIs) {
   EXPECT_EQ(statistics.results_received, 0);
 }
 
+TEST_F(OneRank, WithoutAThreadDoesTheSameAndHasNoDescriptor) {
+  weir_group_close(std::exchange(group_, nullptr));
+  options_.progress = WEIR_PROGRESS_CALLER;
+  ASSERT_EQ(weir_group_form(context_, &options_, &group_), WEIR_OK) << weir_last_error();
+  EXPECT_EQ(reduced({1.5F, 2}, WEIR_SUM), (std::vector<float>{1.5F, 2}));
+  EXPECT_EQ(weir_group_progress(group_), WEIR_OK);
+  EXPECT_EQ(weir_group_descriptor(group_), -1);
+  EXPECT_THAT(weir_last_error(), StartsWith("progress: found a group without a thread"));
+  EXPECT_EQ(weir_group_abort(group_), WEIR_OK);
+  EXPECT_EQ(weir_group_progress(group_), WEIR_ABORTED);
+}
+
 TEST_F(OneRank, ReducesItsOwnElementsAlone) {
   const std::vector<float> in{1.5F, -0.0F, 3e38F, -7};
   for (const weir_operation operation :
@@ -384,6 +396,8 @@ TEST_F(CApi, SaysWhichOptionIsWrongWhatWasFoundAndWhatIsAllowed) {
        [](auto& o) { std::memset(&o.fallback, 3, 1); }},
       {"missing_rings: found 2; allowed: WEIR_MISSING_RINGS_LEAVE_OUT, WEIR_MISSING_RINGS_REFUSE",
        [](auto& o) { std::memset(&o.missing_rings, 2, 1); }},
+      {"progress: found 2; allowed: WEIR_PROGRESS_THREAD, WEIR_PROGRESS_CALLER",
+       [](auto& o) { std::memset(&o.progress, 2, 1); }},
   };
   const weir_group_options sound = options_;
   for (const Row& row : rows) {
@@ -493,6 +507,7 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_EQ(weir_group_read_statistics(nullptr, &statistics), WEIR_INVALID_ARGUMENT);
   EXPECT_THAT(weir_last_error(), StartsWith("statistics.size: found 0"));
   EXPECT_EQ(weir_group_abort(nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_group_progress(nullptr), WEIR_INVALID_ARGUMENT);
   weir_sparse_tensor tensor{};
   tensor.size = sizeof(tensor);
   weir_sparse_result* result = nullptr;

@@ -253,7 +253,7 @@ class Visitor {
       group_.statistics();
       return;
     case 1:
-      group_.descriptor();
+      look_around();
       return;
     case 2:
       std::this_thread::sleep_for(std::chrono::microseconds(dice_() % 2000));
@@ -269,6 +269,13 @@ class Visitor {
     default:
       std::unique_ptr<Call> call = start();
       finish(*call);
+    }
+  }
+
+  void look_around() {
+    group_.progress();
+    if (group_.options().progress == ProgressBy::thread) {
+      group_.descriptor();
     }
   }
 
@@ -365,6 +372,7 @@ TEST(ManyGroups, AreUsedAtRandomByManyThreads) {
     const auto rank = static_cast<std::uint16_t>(thread % 2);
     GroupOptions options = options_of(plan, rank, addresses[thread / 2]);
     options.rings = {thread / 2 + 1U};
+    options.progress = thread % 3 == 0 ? ProgressBy::caller : ProgressBy::thread;
     exact += visit(options, fabric.open(rank), seed + thread);
   });
   for (const Ending& ending :

@@ -304,7 +304,9 @@ class WatchedCalls : public GroupCalls {
  public:
   using AfterCall = std::function<void(const Call& call, std::byte* out)>;
 
-  WatchedCalls(host::Group& group, AfterCall after) : GroupCalls(group), after_(std::move(after)) {}
+  WatchedCalls(host::Group& group, AfterCall after)
+      : GroupCalls(group, group.rank() == 1 ? Waiting::spin : Waiting::sleep),
+        after_(std::move(after)) {}
 
   void make(const void* in, void* out, const Call& call) override {
     GroupCalls::make(in, out, call);

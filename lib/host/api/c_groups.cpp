@@ -90,6 +90,13 @@ int weir_group_parent_rank(const weir_group* group, uint16_t rank) {
   return is_known ? group->group.parent_rank(rank) : -1;
 }
 
+weir_status weir_group_progress(weir_group* group) {
+  return guarded([&] {
+    object_at(group, "group").group.progress();
+    return WEIR_OK;
+  });
+}
+
 weir_status weir_group_abort(weir_group* group) {
   return guarded([&] {
     object_at(group, "group").group.abort();

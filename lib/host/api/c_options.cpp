@@ -127,6 +127,8 @@ GroupOptions translate(const weir_group_options& options, GroupOptions result) {
   result.missing_rings =
       kind_of<MissingRings>(options.missing_rings, "missing_rings",
                             "WEIR_MISSING_RINGS_LEAVE_OUT, WEIR_MISSING_RINGS_REFUSE");
+  result.progress = kind_of<ProgressBy>(options.progress, "progress",
+                                        "WEIR_PROGRESS_THREAD, WEIR_PROGRESS_CALLER");
   result.ack_timeout = std::chrono::milliseconds(options.ack_timeout_ms);
   result.retry_count = options.retry_count;
   result.farewell = std::chrono::milliseconds(options.farewell_ms);

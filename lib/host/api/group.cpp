@@ -257,6 +257,10 @@ void Group::all_reduce(const void* in, void* out, std::size_t count, DataType ty
   start_all_reduce(in, out, count, type, operation).wait();
 }
 
+void Group::progress() {
+  driver_->progress();
+}
+
 void Group::abort(std::string_view why) {
   driver_->abort(why);
 }

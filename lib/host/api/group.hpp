@@ -62,7 +62,7 @@ class Pending {
   Pending() = default;
 
   /// True once the result is complete; the caller then owns the buffers again. Throws the Error
-  /// that ended it. Never blocks for long.
+  /// that ended it. Drives the group's calls for a step if no other thread does; never waits.
   bool test();
   /// Returns when test() would be true, or throws its error.
   void wait();
@@ -152,6 +152,10 @@ class Group {
   /// The same, and waits.
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, Operation operation);
 
+  /// Drives the group for a step if no other thread does, as Pending::test without a Pending.
+  /// Throws the Error that ended the group.
+  void progress();
+
   /// Ends this rank's calls and the other ranks' with them: Error (aborted) about this rank. Never
   /// blocks. The error tells why, if it is given. Throws Error in a child made by fork.
   void abort(std::string_view why = {});
@@ -172,7 +176,8 @@ class Group {
   std::string missing_rings() const;
   GroupStatistics statistics() const;
   /// For poll(2), together with others: readable while a Pending is done and has not been asked
-  /// since, or after an error. The group's: not to be read or closed. Throws Error.
+  /// since, or after an error. The group's: not to be read or closed. Throws Error, and
+  /// std::invalid_argument if the group has no thread.
   int descriptor() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace {
 
 // A caller that has just gone may come again; the own thread does not take over at once.
 constexpr auto kHandOver = std::chrono::milliseconds(1);
+// Callers that look so often, each time so soon after the last, do the own thread's work as well as
+// it does. They may be held up now and then.
+constexpr unsigned kOften = 8;
+constexpr unsigned kMostVisits = 2 * kOften;
+constexpr auto kSoon = std::chrono::microseconds(100);
 constexpr auto kHeldBackPause = std::chrono::milliseconds(1); // of calls that may not start yet
 constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting caller that is notified
 
@@ -27,7 +33,9 @@ GroupOptions with_rings(GroupOptions options, const std::vector<std::uint32_t>& 
 GroupDriver::GroupDriver(GroupOptions options, Membership membership)
     : options_(with_rings(std::move(options), membership.rings)),
       membership_(std::move(membership)), requests_(membership_) {
-  thread_ = std::thread([this] { attend(); });
+  if (options_.progress == ProgressBy::thread) {
+    thread_ = std::thread([this] { attend(); });
+  }
   if (membership_.held_rings) {
     membership_.held_rings->when_ended([this](std::string_view why) { abort(why); });
   }
@@ -151,7 +159,8 @@ void GroupDriver::note_step(const std::optional<Error>& error) {
   }
 }
 
-/// Leaves the rest to a thread that drives: the device may take its time to end its requests.
+/// Leaves the rest to a thread that drives: the device may take its time to end its requests. If
+/// none does, the others shall know all the same.
 void GroupDriver::abort(std::string_view why) {
   refuse_elsewhere();
   const Lock lock(mutex_);
@@ -159,6 +168,9 @@ void GroupDriver::abort(std::string_view why) {
     why_aborted_ = why;
     is_aborted_ = true;
     membership_.give_up_rings(); // the caller may form the next group at once
+    if (options_.progress == ProgressBy::caller && !is_stepping_ && !requests_.has_failed()) {
+      membership_.control->report(aborted());
+    }
   }
   hand_over();
   end_sleep();
@@ -166,19 +178,60 @@ void GroupDriver::abort(std::string_view why) {
 
 void GroupDriver::end_if_aborted() {
   if (is_aborted_ && !requests_.has_failed()) {
-    requests_.fail(Error(ErrorCode::aborted, options_.rank,
-                         fmt::format("rank {} aborted its group{}{}", options_.rank,
-                                     why_aborted_.empty() ? "" : ": ", why_aborted_)));
+    requests_.fail(aborted());
   }
+}
+
+Error GroupDriver::aborted() const {
+  return {ErrorCode::aborted, options_.rank,
+          fmt::format("rank {} aborted its group{}{}", options_.rank,
+                      why_aborted_.empty() ? "" : ": ", why_aborted_)};
 }
 
 bool GroupDriver::test(Request& request) {
   refuse_elsewhere();
-  Lock lock(mutex_);
-  if (!requests_.is_over(request) && may_step()) {
-    step(lock, Deadline::min());
+  if (!requests_.is_over(request)) {
+    visit();
   }
+  if (!requests_.is_over(request)) {
+    return false;
+  }
+  const Lock lock(mutex_);
   return requests_.outcome_of(request);
+}
+
+void GroupDriver::progress() {
+  refuse_elsewhere();
+  visit();
+  if (requests_.has_failed()) {
+    const Lock lock(mutex_);
+    requests_.throw_if_failed();
+  }
+}
+
+/// Makes a step, unless another thread drives or has the lock.
+void GroupDriver::visit() {
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return;
+  }
+  note_visit(Clock::now());
+  if (waiters_ == 0 && may_step()) {
+    is_visited_ = true;
+    step(lock, Deadline::min());
+    is_visited_ = false;
+    left_ = Clock::now();
+  }
+}
+
+void GroupDriver::note_visit(Deadline now) {
+  visits_ = now < left_ + kSoon ? std::min(visits_ + 1, kMostVisits) : visits_ / 2;
+  left_ = now;
+}
+
+/// Whoever has waited may wait again.
+bool GroupDriver::callers_come_often() const {
+  return visits_ >= kOften && Clock::now() < left_ + kHandOver;
 }
 
 bool GroupDriver::wait_until(Request& request, Deadline deadline) {
@@ -196,6 +249,7 @@ bool GroupDriver::wait_until(Request& request, Deadline deadline) {
     }
   }
   --waiters_;
+  visits_ = kOften;
   hand_over();
   if (!requests_.is_empty()) {
     end_sleep();
@@ -212,8 +266,12 @@ void GroupDriver::keep_for_ever(std::shared_ptr<GroupDriver> driver) {
 void GroupDriver::attend() {
   Lock lock(mutex_);
   while (!closing_) {
-    if (!is_own_turn()) {
+    if (is_visited_) {
+      wake_.wait_for(lock, kHandOver);
+    } else if (!is_own_turn()) {
       leave_it_to_others(lock);
+    } else if (callers_come_often()) {
+      wait_for_pause(lock);
     } else if (!step(lock, Deadline::min()) && may_sleep()) {
       sleep(lock);
     }
@@ -231,9 +289,9 @@ void GroupDriver::leave_it_to_others(Lock& lock) {
   }
 }
 
-/// Until no caller has driven for a while.
+/// Until no caller has driven for a while, or they come seldom.
 void GroupDriver::wait_for_pause(Lock& lock) {
-  while (!closing_ && Clock::now() < left_ + kHandOver) {
+  while (!closing_ && callers_come_often()) {
     wake_.wait_until(lock, left_ + kHandOver);
   }
 }
@@ -277,7 +335,9 @@ void GroupDriver::close() {
     changed_.notify_all();
     end_rest();
   }
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
   if (!requests_.has_failed()) {
     membership_.leave();
   }
@@ -291,6 +351,10 @@ Error GroupDriver::closed_too_early() const {
 
 int GroupDriver::descriptor() {
   refuse_elsewhere();
+  if (options_.progress == ProgressBy::caller) {
+    throw std::invalid_argument("progress: found a group without a thread, of which nothing tells "
+                                "when a request is done; allowed: a group with one");
+  }
   const Lock lock(mutex_);
   return requests_.descriptor();
 }

@@ -20,10 +20,10 @@
 
 namespace weir::host {
 
-/// Owns a group and decides which thread drives its engine: a caller that waits, or else its own
-/// thread. Whoever drives sleeps while there is nothing to do. The driving thread does not hold the
-/// lock during a step, so nobody waits longer than one step; a sleep ends when another thread
-/// rings.
+/// Owns a group and decides which thread drives its engine: a caller that waits, or else callers
+/// that look again and again, or else its own thread, if it has one. A caller that looks makes one
+/// step; all others sleep while there is nothing to do. The driving thread does not hold the lock
+/// during a step, so nobody waits longer than one step; a sleep ends when another thread rings.
 class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
  public:
   GroupDriver(GroupOptions options, Membership membership);
@@ -39,8 +39,10 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   /// Throws Error. So do the next two.
   std::shared_ptr<Request> start(std::shared_ptr<Request> request, const Call& call);
-  /// True once it is done. Never blocks for long.
+  /// True once it is done. Makes a step first, unless another thread drives; never waits for one.
   bool test(Request& request);
+  /// The same without a request. Throws the Error that ended the group.
+  void progress();
   /// True once it is done, false at the deadline.
   bool wait_until(Request& request, Deadline deadline);
 
@@ -77,7 +79,8 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   GroupStatistics statistics();
 
-  /// As RequestQueue::descriptor. Throws Error.
+  /// As RequestQueue::descriptor. Throws Error, and std::invalid_argument if there is no own
+  /// thread.
   int descriptor();
 
   /// The ranks that are late. Empty: none, as far as it is known.
@@ -89,6 +92,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   void attend();
   void leave_it_to_others(Lock& lock);
   void wait_for_pause(Lock& lock);
+  void visit();
+  void note_visit(Deadline now);
+  bool callers_come_often() const;
   void sleep(Lock& lock);
   void end_sleep();
   void hand_over();
@@ -111,6 +117,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   std::optional<Error> error_of(Body body) const;
   void note_step(const std::optional<Error>& error);
   void end_if_aborted();
+  Error aborted() const;
   void refuse_elsewhere() const;
   Error closed_too_early() const;
 
@@ -124,9 +131,11 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   std::mutex mutex_; // guards all below
   RequestQueue requests_;
   bool is_stepping_ = false;
-  unsigned visitors_ = 0; // callers that wait for the engine to pause
-  unsigned waiters_ = 0;  // callers that drive the engine themselves
-  Deadline left_;         // when one did so last
+  bool is_visited_ = false; // by a caller that makes one step
+  unsigned visitors_ = 0;   // callers that wait for the engine to pause
+  unsigned waiters_ = 0;    // callers that drive the engine themselves
+  Deadline left_;           // when one did so last, or looked
+  unsigned visits_ = 0;     // looks, most of them soon after the one before; up to kMostVisits
   bool closing_ = false;
   std::atomic<bool> is_aborted_ = false; // written with the lock
   std::string why_aborted_;

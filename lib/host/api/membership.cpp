@@ -12,6 +12,8 @@ namespace {
 constexpr auto kBusyNap = std::chrono::microseconds(50);
 constexpr auto kIdleNap = std::chrono::milliseconds(1); // how long a peer waits for an ACK
 
+constexpr auto kLookPeriod = std::chrono::milliseconds(10); // two system calls
+
 } // namespace
 
 std::optional<Deadline> Membership::next_work() const {
@@ -27,9 +29,12 @@ std::optional<Deadline> Membership::next_work() const {
 }
 
 bool Membership::progress(Deadline deadline) {
-  const bool moved = engine->step();
-  if (moved || deadline <= Clock::now()) {
-    return moved;
+  if (engine->step()) {
+    return true;
+  }
+  if (const Deadline now = Clock::now(); deadline <= now) {
+    look_for_callers(now);
+    return false;
   }
   if (const std::optional<Deadline> due = next_work()) {
     if (waiter->sleep_until(std::min(*due, deadline), *bell)) {
@@ -37,6 +42,14 @@ bool Membership::progress(Deadline deadline) {
     }
   }
   return false;
+}
+
+/// Those who come to the listener are turned away by threads that sleep; there may be none.
+void Membership::look_for_callers(Deadline now) {
+  if (now >= next_look) {
+    next_look = now + kLookPeriod;
+    waiter->sleep_until(Deadline::min(), *bell);
+  }
 }
 
 void Membership::leave() {

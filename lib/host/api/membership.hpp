@@ -38,6 +38,7 @@ struct Membership {
   std::unique_ptr<Engine> engine;      // over both
   std::unique_ptr<EventWaiter> waiter; // for both; for any thread at any time
   std::unique_ptr<Bell> bell;          // ends a sleep in progress()
+  Deadline next_look;                  // for callers, of a thread that does not sleep
 
   /// Until when its thread may sleep now, on the waiter. None: there may be work.
   std::optional<Deadline> next_work() const;
@@ -59,6 +60,9 @@ struct Membership {
   }
 
   GroupStatistics statistics() const;
+
+ private:
+  void look_for_callers(Deadline now);
 };
 
 } // namespace weir::host

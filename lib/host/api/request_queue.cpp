@@ -51,6 +51,7 @@ void RequestQueue::fail(const Error& error) {
   requests_.clear();
   done_event_.end();
   started_ = 0;
+  has_failed_.store(true, std::memory_order_release);
 }
 
 /// Its caller may know already: another thread than the driving one may have looked.

@@ -5,6 +5,7 @@
 #include "host/api/membership.hpp"
 #include "host/api/request.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -41,7 +42,8 @@ class RequestQueue {
 
   bool is_empty() const { return requests_.empty(); }
 
-  bool has_failed() const { return failure_.has_value(); }
+  /// For any thread at any time. So is the next one.
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
   bool is_over(const Request& request) const { return request.job.done || has_failed(); }
 
@@ -61,6 +63,7 @@ class RequestQueue {
   std::size_t started_ = 0; // of those
   std::uint64_t calls_ = 0;
   std::optional<Error> failure_;
+  std::atomic<bool> has_failed_ = false; // written last
   DoneEvent done_event_;
 };
 

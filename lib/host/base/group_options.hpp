@@ -29,6 +29,12 @@ enum class MissingRings : std::uint8_t {
   refuse,    // all rings or none: as if no switch had answered
 };
 
+/// Who drives a group's calls while nobody waits for one.
+enum class ProgressBy : std::uint8_t {
+  thread, // one of the group's own
+  caller, // nobody: the group has no thread, and does something only when its program calls
+};
+
 /// Who says which ids the rings have.
 enum class RingIds : std::uint8_t {
   given, // the options
@@ -59,8 +65,8 @@ struct SwitchAccess {
 /// cannot. Every rank calls it.
 using AllGather = std::function<int(const void* in, std::size_t bytes, void* out)>;
 
-/// All ranks give the same values, except for rank, switch_access, device, addresses, times, loss
-/// and seed. The rendezvous compares them.
+/// All ranks give the same values, except for rank, switch_access, progress, device, addresses,
+/// times, loss and seed. The rendezvous compares them.
 struct GroupOptions {
   std::vector<std::uint32_t> rings{1}; // ids as in the switch; a tensor is split among them
   RingIds ring_ids = RingIds::given;
@@ -94,6 +100,7 @@ struct GroupOptions {
   std::uint32_t epoch = 0;
   Fallback fallback = Fallback::none;
   MissingRings missing_rings = MissingRings::leave_out;
+  ProgressBy progress = ProgressBy::thread;
   TransportKind transport = TransportKind::software;
   std::string device; // software: a network interface; verbs: an RDMA device such as mlx5_0, rxe0
   std::string ip;     // software: this rank's address, as in the switch's ring; empty: the device's

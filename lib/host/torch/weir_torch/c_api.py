@@ -36,7 +36,8 @@ class GroupOptions(ctypes.Structure):
                 ("job", c_char_p), ("secret", c_void_p), ("secret_bytes", c_size_t),
                 ("all_gather", ALL_GATHER_FUNCTION), ("all_gather_user", c_void_p), ("keep_alive_ms", c_uint32),
                 ("farewell_ms", c_uint32), ("switch_address", c_char_p), ("switch_certificate", c_char_p),
-                ("switch_key", c_char_p), ("switch_authority", c_char_p), ("switch_name", c_char_p), ("missing_rings", c_int)]
+                ("switch_key", c_char_p), ("switch_authority", c_char_p), ("switch_name", c_char_p), ("missing_rings", c_int),
+                ("progress", c_int)]
 
 
 class GroupStatistics(ctypes.Structure):
