@@ -13,6 +13,7 @@ import socket
 import ssl
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ TCP = "127.0.0.1:9465"
 STRANGER = "65534"  # nobody
 NULL_PORTS = configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
 SILENT_CLIENTS = 200
+MOST_WATCHERS = 32  # of a caller
+FULL_S = 4  # so many watchers' answers fill a socket
 
 
 def socket_of(lab: Lab) -> Path:
@@ -221,6 +224,20 @@ def watch(lab: Lab) -> None:
     expect(watcher.returncode == 1 and complaint.startswith("weirctl: "), f"{watcher.returncode}, {complaint}")
     stuck.kill()
     stuck.wait()
+
+
+@smoke_test("control-stopped-client")
+def stopped_client(lab: Lab) -> None:
+    """A client is stopped until its socket is full of answers. The switch ends all the same."""
+    switch = lab.ready_weir(lab.namespace(), at_socket(lab, NULL_PORTS))
+    client = subprocess.Popen([*KILLED_WITH_US, PYTHON, str(CLIENT), f"unix:{socket_of(lab)}", "flood", str(MOST_WATCHERS + 1)],
+                              stdout=subprocess.PIPE, text=True)
+    lab.on_end(client.kill)
+    assert client.stdout is not None
+    expect(client.stdout.readline() == "RESOURCE_EXHAUSTED\n", "it watches less than it may")
+    client.send_signal(signal.SIGSTOP)
+    time.sleep(FULL_S)
+    switch.stop()
 
 
 @smoke_test("control-completion")

@@ -1048,6 +1048,25 @@ TEST(OpenConnections, CountsADescriptorUntilItIsAnotherConnection) {
   }
 }
 
+TEST(OpenConnections, HangsUpOnThoseThatAreStillOpen) {
+  OpenConnections open(2);
+  std::array<int, 2> kept{};
+  std::array<int, 2> gone{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, kept.data()), 0);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, gone.data()), 0);
+  ASSERT_TRUE(open.add(kept[0]) && open.add(gone[0]));
+  std::array<int, 2> others{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, others.data()), 0);
+  ASSERT_EQ(dup2(others[0], gone[0]), gone[0]); // its number is another's now
+  open.hang_up();
+  char byte = 0;
+  EXPECT_EQ(recv(kept[1], &byte, 1, MSG_DONTWAIT), 0);
+  EXPECT_EQ(recv(others[1], &byte, 1, MSG_DONTWAIT), -1);
+  for (const int descriptor : {kept[0], kept[1], gone[0], gone[1], others[0], others[1]}) {
+    close(descriptor);
+  }
+}
+
 /// Such entries would stay for ever: all of them have the inode 0.
 TEST(OpenConnections, RefusesWhatIsNoSocket) {
   OpenConnections open(2);

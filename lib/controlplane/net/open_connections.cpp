@@ -4,6 +4,7 @@
 #include "net/peer_address.hpp"
 
 #include <algorithm>
+#include <sys/socket.h>
 #include <utility>
 
 namespace weir::net {
@@ -35,6 +36,14 @@ bool OpenConnections::add(int descriptor) {
   }
   open_.push_back({descriptor, inode, std::move(from)});
   return true;
+}
+
+void OpenConnections::hang_up() const {
+  for (const Connection& connection : open_) {
+    if (socket_inode(connection.descriptor) == connection.inode) {
+      shutdown(connection.descriptor, SHUT_RDWR);
+    }
+  }
 }
 
 } // namespace weir::net

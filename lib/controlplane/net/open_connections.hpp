@@ -18,6 +18,9 @@ class OpenConnections {
   /// False: there are as many as allowed, of all or of this one's address; or the descriptor
   /// is no socket's. It is not counted.
   bool add(int descriptor);
+  /// Ends those that are still open, whatever their other ends read. Who has them sees it, and
+  /// closes them.
+  void hang_up() const;
 
  private:
   struct Connection {

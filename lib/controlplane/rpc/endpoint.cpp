@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -83,6 +84,7 @@ struct Endpoint::Parts {
   void open_sockets(const config::ControlConfig& where);
   void open_gate(const config::ControlConfig& where, Tell tell);
   void start_server();
+  void end_server();
   /// The loop of `doorkeeper`.
   void keep_doors();
   void look_after_health();
@@ -128,8 +130,23 @@ Endpoint::Parts::~Parts() {
   close(end);
   service.held_rings().end();
   server->GetHealthCheckService()->Shutdown();
+  end_server();
+}
+
+/// gRPC 1.51 waits without a limit for an answer that a socket does not take, because the client
+/// does not read: it is stopped, perhaps.
+void Endpoint::Parts::end_server() {
+  std::promise<void> has_ended;
+  std::thread last_resort([this, ended = has_ended.get_future()] {
+    if (ended.wait_for(2 * kLastCalls) == std::future_status::timeout) {
+      open.hang_up();
+      of_gate.hang_up();
+    }
+  });
   server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
   server->Wait();
+  has_ended.set_value();
+  last_resort.join();
 }
 
 void Endpoint::Parts::open_sockets(const config::ControlConfig& where) {
