@@ -41,9 +41,9 @@ typedef enum weir_status {
   WEIR_MISMATCH = 6,           /* ranks disagree, or another group here has the ring */
   WEIR_TIMEOUT = 7,            /* no progress for timeout_ms */
   WEIR_TRANSPORT_FAILURE = 8,  /* the device, the socket or the peer's transport failed */
-  WEIR_PENDING = 9,            /* weir_test, weir_wait_for: not done yet */
+  WEIR_PENDING = 9,            /* weir_test, weir_forming_test and their like: not done yet */
   WEIR_INTERNAL_ERROR = 10,    /* out of memory and the like */
-  WEIR_ABORTED = 11            /* a rank called weir_group_abort */
+  WEIR_ABORTED = 11            /* a rank called weir_group_abort or weir_forming_abort */
 } weir_status;
 
 /* Numbers as in the INA header. */
@@ -106,6 +106,7 @@ typedef enum weir_memory_kind {
 typedef struct weir_context weir_context; /* a device */
 typedef struct weir_memory weir_memory;   /* memory that the device reads and writes by itself */
 typedef struct weir_group weir_group;     /* ranks that reduce together */
+typedef struct weir_forming weir_forming; /* a group that is being formed */
 typedef struct weir_request weir_request; /* an operation under way */
 
 /* Every options struct begins with its size, which weir_..._options_init sets. So a program that
@@ -150,8 +151,8 @@ typedef struct weir_group_options {
   const char* job;      /* up to 64 characters; another job's callers are turned away */
   const void* secret;   /* NULL: none; callers without it are turned away */
   size_t secret_bytes;  /* 16 .. 1024 */
-  /* NULL: none. Called once by weir_group_form on each rank, in the calling thread, to tell the
-   * others where rank 0 listens, and a secret if there is none. */
+  /* NULL: none. Called once by weir_group_form or weir_start_group_form on each rank, in the
+   * calling thread, to tell the others where rank 0 listens, and a secret if there is none. */
   weir_all_gather_function all_gather;
   void* all_gather_user;
   /* A rank whose machine or network is gone is noticed within this time, also between calls:
@@ -202,6 +203,37 @@ void weir_memory_release(weir_memory* memory);
  * of its own elements, its other calls copy. */
 weir_status weir_group_form(weir_context* context, const weir_group_options* options,
                             weir_group** group);
+
+/* Starts the same and returns: the device is open, and a thread of the library does the rest. A
+ * process may form several groups at once, and each rank may start them in another order. Errors of
+ * the options and the device come from here, all others from the next calls. If the options have an
+ * all_gather, it is called here and takes its time. `forming` becomes the caller's, to be released;
+ * NULL after an error. */
+weir_status weir_start_group_form(weir_context* context, const weir_group_options* options,
+                                  weir_forming** forming);
+/* WEIR_OK: the group is formed. WEIR_PENDING, or the error for which it is not formed. Never
+ * blocks. Any number of threads may call it, and the next. */
+weir_status weir_forming_test(weir_forming* forming);
+/* The same, after `timeout_ms` at most. */
+weir_status weir_forming_wait_for(weir_forming* forming, uint32_t timeout_ms);
+/* Hands out the group, once; the forming is to be released all the same. Returns what
+ * weir_forming_test returns, with `group` NULL unless it is WEIR_OK. Never blocks. */
+weir_status weir_forming_take(weir_forming* forming, weir_group** group);
+/* Ends it, on this rank and on those that it has met: with WEIR_ABORTED, about this rank. A group
+ * that is formed and was not taken ends likewise; one that was taken goes on. Never blocks and
+ * needs no other rank. For any thread, but not for a signal handler. */
+weir_status weir_forming_abort(weir_forming* forming);
+/* The same; the error's text goes on with `why`, up to 1000 bytes of it, on all ranks. */
+weir_status weir_forming_abort_because(weir_forming* forming, const char* why);
+/* For poll(2): readable, for ever, when weir_forming_test would not be WEIR_PENDING. The forming
+ * owns it: do not read or close it. -1: there is none; weir_last_error says why. */
+int weir_forming_descriptor(weir_forming* forming);
+/* At any time, when no other thread uses it. Aborts what is not done, and a group that was not
+ * taken; waits some hundredths of a second for the library's thread, longer only while the system
+ * resolves a name in `rendezvous` or a NIC ends its requests. Then no thread, descriptor, port or
+ * ring is left of it. NULL: does nothing. */
+void weir_forming_release(weir_forming* forming);
+
 /* After a rank has died: forms a group of the ranks that live, in the order of their old ranks.
  * Every one of them calls it, and within form_timeout_ms of one another; a rank that has ended or
  * closed the group is left out. They find out by themselves who is left. Ends the old group's

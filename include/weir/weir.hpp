@@ -346,6 +346,8 @@ class Group {
   weir_group* get() const { return group_.get(); }
 
  private:
+  friend class Forming;
+
   struct Close {
     void operator()(weir_group* group) const { weir_group_close(group); }
   };
@@ -366,6 +368,54 @@ class Group {
   }
 
   std::unique_ptr<weir_group, Close> group_;
+};
+
+/// A group that is being formed while this thread does other things. Its destructor aborts what is
+/// not done, and a group that was not taken.
+class Forming {
+ public:
+  Forming(const Context& context, const weir_group_options& options) {
+    weir_forming* started = nullptr;
+    is_done(weir_start_group_form(context.get(), &options, &started));
+    forming_.reset(started);
+  }
+
+  /// True once the group is formed. Never blocks. Throws the Error for which it is not formed; so
+  /// do the next two.
+  bool test() { return is_done(weir_forming_test(get())); }
+
+  bool wait_for(std::chrono::duration<std::uint32_t, std::milli> timeout) {
+    return is_done(weir_forming_wait_for(get(), timeout.count()));
+  }
+
+  /// The group, once. None: it is not formed yet.
+  std::optional<Group> take() {
+    weir_group* formed = nullptr;
+    return is_done(weir_forming_take(get(), &formed)) ? std::optional(Group(formed)) : std::nullopt;
+  }
+
+  void abort() { is_done(weir_forming_abort(get())); }
+
+  void abort_because(const std::string& why) {
+    is_done(weir_forming_abort_because(get(), why.c_str()));
+  }
+
+  int descriptor() {
+    const int descriptor = weir_forming_descriptor(get());
+    if (descriptor < 0) {
+      throw Error(WEIR_TRANSPORT_FAILURE);
+    }
+    return descriptor;
+  }
+
+  weir_forming* get() const { return forming_.get(); }
+
+ private:
+  struct Release {
+    void operator()(weir_forming* forming) const { weir_forming_release(forming); }
+  };
+
+  std::unique_ptr<weir_forming, Release> forming_;
 };
 
 } // namespace weir

@@ -5,14 +5,17 @@
 ///   unix:FILE           makes each ring, with the id 40 + the number of the line if it may choose
 ///   unix:FILE:refuse    makes one ring and no second
 ///   unix:FILE:end       makes each ring and ends it at once
+///   unix:FILE:wait      makes none as long as the caller waits
 
 #include "host/switch_rings/module.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 struct weir_hold {
   std::string file;
@@ -60,6 +63,14 @@ weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std:
   *id = order->id_is == WEIR_HOLD_ID_CHOSEN ? kBeforeFirstId + lines_of(file) : order->id;
   if (way == ":refuse" && lines_of(file) > 1) {
     std::snprintf(why, why_bytes, "there is no room");
+    return nullptr;
+  }
+  if (way == ":wait") {
+    while (order->is_stopped(order->user) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    note(file, "stopped");
+    std::snprintf(why, why_bytes, "the caller needs no ring any more");
     return nullptr;
   }
   if (way == ":end") {

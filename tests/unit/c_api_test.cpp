@@ -102,6 +102,67 @@ TEST_F(CApi, NoGroupHasNoProperties) {
   EXPECT_EQ(weir_group_descriptor(nullptr), -1);
 }
 
+/// A group of one rank needs no network.
+TEST_F(CApi, HandsOutTheGroupThatWasFormedMeanwhile) {
+  options_.world = 1;
+  weir_forming* forming = nullptr;
+  ASSERT_EQ(weir_start_group_form(context_, &options_, &forming), WEIR_OK) << weir_last_error();
+  EXPECT_EQ(weir_forming_wait_for(forming, 60'000), WEIR_OK);
+  EXPECT_EQ(weir_forming_test(forming), WEIR_OK);
+  EXPECT_GE(weir_forming_descriptor(forming), 0);
+  weir_group* group = nullptr;
+  ASSERT_EQ(weir_forming_take(forming, &group), WEIR_OK);
+  EXPECT_STREQ(weir_group_algorithm(group), "alone");
+  weir_group* second = group;
+  EXPECT_EQ(weir_forming_take(forming, &second), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(second, nullptr);
+  EXPECT_EQ(weir_forming_abort(forming), WEIR_OK);
+  EXPECT_EQ(weir_forming_test(forming), WEIR_OK) << "the group was taken";
+  weir_forming_release(forming);
+  EXPECT_EQ(weir_barrier(group), WEIR_OK);
+  weir_group_close(group);
+}
+
+TEST_F(CApi, TellsAtOnceWhatOfAFormingIsWrong) {
+  weir_forming* forming = nullptr;
+  EXPECT_EQ(weir_start_group_form(context_, &options_, &forming), WEIR_TRANSPORT_FAILURE);
+  EXPECT_THAT(weir_last_error(), HasSubstr("no-such-device"));
+  options_.window = 0;
+  EXPECT_EQ(weir_start_group_form(context_, &options_, &forming), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("window: found 0"));
+  EXPECT_EQ(weir_start_group_form(nullptr, &options_, &forming), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_start_group_form(context_, &options_, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(forming, nullptr);
+}
+
+TEST_F(CApi, NoFormingIsFormed) {
+  weir_group* group = nullptr;
+  EXPECT_EQ(weir_forming_test(nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("forming: found NULL"));
+  EXPECT_EQ(weir_forming_wait_for(nullptr, 0), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_forming_take(nullptr, &group), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_forming_abort(nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_forming_abort_because(nullptr, "why"), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_forming_descriptor(nullptr), -1);
+  weir_forming_release(nullptr);
+}
+
+TEST_F(CApi, FormsInCppMeanwhile) {
+  ContextOptions device;
+  device.device = "no-such-device";
+  const Context context(device);
+  GroupOptions options;
+  options.world = 1;
+  options.rendezvous = "127.0.0.1:1";
+  Forming forming(context, options);
+  EXPECT_TRUE(forming.wait_for(std::chrono::minutes(1)));
+  EXPECT_TRUE(forming.test());
+  EXPECT_GE(forming.descriptor(), 0);
+  EXPECT_EQ(forming.take()->algorithm(), "alone");
+  EXPECT_THROW(forming.take(), Error);
+  Forming(context, options).abort_because("nobody needs it");
+}
+
 TEST_F(CApi, NoGroupIsShrunkOrAborted) {
   weir_group* shrunk = nullptr;
   EXPECT_EQ(weir_group_shrink(nullptr, nullptr, &shrunk), WEIR_INVALID_ARGUMENT);

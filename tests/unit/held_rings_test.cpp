@@ -3,6 +3,7 @@
 /// Rings that a group has its switch make. In place of the module over gRPC there is one that only
 /// notes what it is asked; the fabric has the rings.
 
+#include "host/api/forming.hpp"
 #include "host/api/group.hpp"
 #include "host/rendezvous/allocated_rings.hpp"
 #include "host/switch_rings/held_rings.hpp"
@@ -267,6 +268,39 @@ TEST_F(HeldRingsJob, EndWhenAnotherRankEndsTheGroup) {
     }
     EXPECT_TRUE(is_asked_at_last("end 41")); // while rank 0 calls nothing
   }));
+}
+
+/// Whoever ends the forming: rank 0 waits for the switch meanwhile.
+TEST_F(HeldRingsJob, AreNotWaitedForWhenTheFormingEnds) {
+  way_ = ":wait";
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  for (const std::uint16_t aborting : {0, 1}) {
+    std::filesystem::resize_file(file_, 0);
+    std::vector<std::unique_ptr<Forming>> formings;
+    for (const std::uint16_t rank : {0, 1, 2}) {
+      formings.push_back(std::make_unique<Forming>(options(rank), fabric.open(rank)));
+    }
+    EXPECT_TRUE(test::comes_true([&] { return !asked().empty(); }, kSoon));
+    formings[aborting]->abort("no ring is needed");
+    for (const std::unique_ptr<Forming>& forming : formings) {
+      const Ending ending = ending_of([&] { forming->wait_for(kSoon); });
+      EXPECT_EQ(ending.code, ErrorCode::aborted) << ending.text;
+      EXPECT_EQ(ending.rank, aborting);
+      EXPECT_THAT(ending.text, HasSubstr("no ring is needed"));
+    }
+    EXPECT_EQ(asked().back(), "stopped");
+  }
+}
+
+TEST_F(HeldRingsJob, EndWithAFormingThatIsFormedAndNotTaken) {
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  std::vector<std::unique_ptr<Forming>> formings;
+  for (const std::uint16_t rank : {0, 1, 2}) {
+    formings.push_back(std::make_unique<Forming>(options(rank), fabric.open(rank)));
+  }
+  EXPECT_TRUE(formings[0]->wait_for(kSoon));
+  formings.clear();
+  EXPECT_EQ(asked().back(), "end 41");
 }
 
 TEST_F(HeldRingsJob, TheRestOfAGroupHasANewOne) {

@@ -2,6 +2,7 @@
 
 /// The host library in a process that forks.
 
+#include "host/api/forming.hpp"
 #include "host/rendezvous/rendezvous.hpp"
 #include "host_job.hpp"
 #include "support/sanitized.hpp"
@@ -124,6 +125,23 @@ TEST(Fork, NothingActsInAChild) {
     }
     EXPECT_EQ(data, std::vector<float>(100, 2));
   }));
+}
+
+TEST(Fork, AFormingDoesNothingInAChild) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  auto first = std::make_unique<Forming>(options_of(plan, 0, address), fabric.open(0));
+  EXPECT_EQ(status_of_child([&] {
+              const Ending ending = ending_of([&] { first->test(); });
+              const bool is_refused = ending.text.find("fork") != std::string::npos;
+              first.reset();
+              return is_refused ? 0 : 1;
+            }),
+            0);
+  Forming second(options_of(plan, 1, address), fabric.open(1));
+  EXPECT_TRUE(first->wait_for(milliseconds(10'000)));
+  EXPECT_TRUE(second.wait_for(milliseconds(10'000)));
 }
 
 TEST(Fork, AChildMayFormAGroupOfItsOwn) {

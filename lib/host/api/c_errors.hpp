@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -43,6 +45,12 @@ Object& object_at(Object* pointer, std::string_view what) {
     throw std::invalid_argument(fmt::format("{}: found NULL; allowed: one of this library", what));
   }
   return *pointer;
+}
+
+/// A caller's reason to abort, or the beginning of a long one.
+inline std::string_view reason_at(const char* why) {
+  constexpr std::size_t kMostBytes = 1000;
+  return {why, strnlen(&object_at(why, "why"), kMostBytes)};
 }
 
 } // namespace weir::host::c

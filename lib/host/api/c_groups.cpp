@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 /// Contexts, memory and the life of groups.
@@ -105,9 +104,8 @@ weir_status weir_group_abort(weir_group* group) {
 }
 
 weir_status weir_group_abort_because(weir_group* group, const char* why) {
-  constexpr std::size_t kMostBytes = 1000;
   return guarded([&] {
-    object_at(group, "group").group.abort({why, strnlen(&object_at(why, "why"), kMostBytes)});
+    object_at(group, "group").group.abort(reason_at(why));
     return WEIR_OK;
   });
 }

@@ -4,6 +4,7 @@
 /// What C programs hold pointers to.
 
 #include "host/api/device.hpp"
+#include "host/api/forming.hpp"
 #include "host/api/group.hpp"
 #include "host/api/scaled_sums.hpp"
 #include "host/collective/sparse_outcome.hpp"
@@ -35,6 +36,11 @@ struct weir_group {
   std::vector<std::uint32_t> rings; // that carry calls
   std::string missing_rings;
   weir::host::ScaledSums scaled_sums;
+};
+
+struct weir_forming {
+  std::shared_ptr<weir::host::Device> device; // the group's
+  weir::host::Forming forming;
 };
 
 struct weir_request {

@@ -3,21 +3,17 @@
 
 #include "host/api/device.hpp"
 #include "host/api/group_driver.hpp"
-#include "host/api/group_formation.hpp"
+#include "host/api/group_opening.hpp"
 #include "host/api/group_succession.hpp"
 #include "host/api/request.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
-#include "host/rendezvous/rendezvous_point.hpp"
-#include "host/transport/lone_transport.hpp"
-#include "weir/limits.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -26,22 +22,6 @@ namespace weir::host {
 namespace {
 
 constexpr std::size_t kMaxTensorBytes = PTRDIFF_MAX;
-
-/// This rank alone is in trouble. So the others are told, who call their all-gather.
-void tell_others(const GroupOptions& options, std::string_view why) {
-  const bool has_place = options.world <= kMaxWorld && options.rank < options.world;
-  if (options.all_gather && has_place) {
-    share_failure(options.all_gather, {options.rank, options.world}, why);
-  }
-}
-
-void check(const GroupOptions& options) {
-  const std::string defect = find_defect(options);
-  if (!defect.empty()) {
-    tell_others(options, defect);
-    throw std::invalid_argument(defect);
-  }
-}
 
 /// Absent elements are 0, which must not change others. In min, max, product and and they would.
 void check(const SparseTensor& tensor, const Call& call) {
@@ -62,35 +42,6 @@ void check(const SparseTensor& tensor, const Call& call) {
     throw std::invalid_argument(
         fmt::format("count: found {} elements, {} indices; allowed: {} indices", tensor.count,
                     units, kMostUnits));
-  }
-}
-
-template <typename Opening>
-std::unique_ptr<Transport> opened(const GroupOptions& options, Opening&& open_transport) {
-  if (options.world == 1) {
-    return make_lone_transport();
-  }
-  try {
-    return open_transport();
-  } catch (const std::exception& error) {
-    tell_others(options, error.what());
-    throw;
-  }
-}
-
-/// Windows and messages within the protocol's limits may still need more memory than there is.
-template <typename Opening>
-std::shared_ptr<GroupDriver> open(const GroupOptions& options, Opening&& open_transport) {
-  check(options);
-  try {
-    return std::make_shared<GroupDriver>(options,
-                                         form_group(options, opened(options, open_transport)));
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::transport_failure, options.rank,
-                fmt::format("rank {}: no memory for {} x {} slots of {} bytes (rings, window, "
-                            "message_bytes)",
-                            options.rank, options.rings.size(), slots_of(options),
-                            options.message_bytes));
   }
 }
 
@@ -120,16 +71,22 @@ std::string Pending::waits_for() const {
 }
 
 Group::Group(const GroupOptions& options)
-    : driver_(open(options, [&] { return Device(options).open_transport(options); })) {}
+    : driver_(form(open_group(options, [](const GroupOptions& group) {
+        return Device(group).open_transport(group);
+      }))) {}
 
 Group::Group(const GroupOptions& options, Device& device)
-    : driver_(open(options, [&] { return device.open_transport(options); })) {}
+    : driver_(form(open_group(
+          options, [&](const GroupOptions& group) { return device.open_transport(group); }))) {}
 
 Group::Group(const GroupOptions& options, std::unique_ptr<FrameIo> frames)
-    : driver_(open(options, [&] { return open_software_transport(options, std::move(frames)); })) {}
+    : driver_(form(open_group(options, [&](const GroupOptions& group) {
+        return open_software_transport(group, std::move(frames));
+      }))) {}
 
 Group::Group(const GroupOptions& options, std::unique_ptr<Transport> transport)
-    : driver_(open(options, [&] { return std::move(transport); })) {}
+    : driver_(form(open_group(
+          options, [&](const GroupOptions& /*group*/) { return std::move(transport); }))) {}
 
 Group::Group(std::shared_ptr<GroupDriver> driver, std::vector<std::uint16_t> parent_ranks)
     : driver_(std::move(driver)), parent_ranks_(std::move(parent_ranks)) {}

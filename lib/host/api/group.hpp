@@ -181,6 +181,8 @@ class Group {
   int descriptor() const;
 
  private:
+  friend class Forming;
+
   Group(std::shared_ptr<GroupDriver> driver, std::vector<std::uint16_t> parent_ranks);
 
   void check(const Call& call) const;

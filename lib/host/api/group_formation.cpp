@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -64,10 +65,11 @@ Error with_advice(const Error& error, const std::string& advice) {
 /// form() may be called once.
 class GroupFormation {
  public:
-  GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport)
-      : options_(options),
+  GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport,
+                 MeetingPlace place, const StopOrder* stop)
+      : options_(options), stop_(stop),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
-        rendezvous_(meeting_of(rendezvous_plan(options))) {
+        rendezvous_(meeting(std::move(place))) {
     watch_frames();
     membership_.members.resize(options.world);
     std::iota(membership_.members.begin(), membership_.members.end(), 0);
@@ -75,7 +77,7 @@ class GroupFormation {
 
   GroupFormation(const GroupOptions& options, std::unique_ptr<Transport> transport,
                  Successors successors)
-      : options_(options),
+      : options_(options), stop_(nullptr),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
         rendezvous_(std::move(successors.rendezvous)) {
     watch_frames();
@@ -87,7 +89,7 @@ class GroupFormation {
   Membership form();
 
  private:
-  static Rendezvous meeting_of(const RendezvousPlan& plan);
+  Rendezvous meeting(MeetingPlace place) const;
   void watch_frames();
   void meet();
   void go_alone();
@@ -99,11 +101,13 @@ class GroupFormation {
   Incarnation agreed(const std::vector<Introduction>& introductions);
   std::optional<Error> agree_on_rings(const std::vector<Introduction>& introductions);
   AllocatedRings make_rings(const std::vector<Introduction>& introductions);
+  AllocatedRings hold_rings(const std::vector<Introduction>& introductions,
+                            const std::function<bool()>& has_ended);
   void connect(const Blob& predecessor, const Blob& successor);
   WindowConfig window_config(std::size_t channel) const;
   void greet();
   HelloOutcomes exchange_hellos(const std::vector<const MessageWindow*>& windows);
-  void await_answers();
+  std::optional<Error> await_answers();
   std::optional<Error> outcome_of(std::size_t channel, const MessageWindow& window,
                                   const std::string& advice) const;
   Error silence_of(std::size_t channel, const MessageWindow& window,
@@ -115,15 +119,18 @@ class GroupFormation {
   std::unique_ptr<Engine> make_engine(std::vector<std::unique_ptr<Reducer>> channels);
 
   const GroupOptions& options_;
+  const StopOrder* const stop_; // may be null
   const TransportPlan plan_;
   Membership membership_;
   Rendezvous rendezvous_;
 };
 
 /// One rank has nobody to meet, and listens nowhere.
-Rendezvous GroupFormation::meeting_of(const RendezvousPlan& plan) {
+Rendezvous GroupFormation::meeting(MeetingPlace place) const {
+  RendezvousPlan plan = rendezvous_plan(options_);
+  plan.stop = stop_;
   return plan.world == 1 ? Rendezvous(plan, std::vector<std::unique_ptr<FramedStream>>(1))
-                         : Rendezvous(plan);
+                         : Rendezvous(plan, std::move(place));
 }
 
 void GroupFormation::watch_frames() {
@@ -242,15 +249,34 @@ void GroupFormation::claim_rings(const std::vector<Introduction>& introductions)
   }
 }
 
-/// On rank 0. The rings must be there before the first hello.
+/// On rank 0. The rings must be there before the first hello. The switch may take its time, and the
+/// forming may end meanwhile.
 AllocatedRings GroupFormation::make_rings(const std::vector<Introduction>& introductions) {
+  std::optional<Error> end;
+  const auto has_ended = [&] {
+    try {
+      rendezvous_.look_at_others();
+    } catch (const Error& error) {
+      end = error;
+    }
+    return end.has_value();
+  };
+  const AllocatedRings made = hold_rings(introductions, has_ended);
+  if (end) {
+    throw Error(*end);
+  }
+  return made;
+}
+
+AllocatedRings GroupFormation::hold_rings(const std::vector<Introduction>& introductions,
+                                          const std::function<bool()>& has_ended) {
   try {
     std::vector<std::string> members;
     for (std::uint16_t rank = 0; rank < options_.world; ++rank) {
       members.push_back(wire::to_string(ip_of(introductions[rank].address, rank)));
     }
-    membership_.held_rings = std::make_unique<HeldRings>(switch_access_of(options_), options_,
-                                                         members, membership_.incarnation.nonce);
+    membership_.held_rings = std::make_unique<HeldRings>(
+        switch_access_of(options_), options_, members, membership_.incarnation.nonce, has_ended);
     return membership_.held_rings->ids();
   } catch (const Error& error) {
     return error;
@@ -336,10 +362,8 @@ GroupFormation::make_engine(std::vector<std::unique_ptr<Reducer>> channels) {
 
 /// An error of the device is one of every ring.
 HelloOutcomes GroupFormation::exchange_hellos(const std::vector<const MessageWindow*>& windows) {
-  try {
-    await_answers();
-  } catch (const Error& error) {
-    return HelloOutcomes(windows.size(), error);
+  if (const std::optional<Error> error = await_answers()) {
+    return HelloOutcomes(windows.size(), *error);
   }
   const bool needs_advice = knows_no_cause(windows);
   HelloOutcomes outcomes;
@@ -351,12 +375,19 @@ HelloOutcomes GroupFormation::exchange_hellos(const std::vector<const MessageWin
   return outcomes;
 }
 
-void GroupFormation::await_answers() {
+/// The device's error. Throws when another rank has failed or is gone: its hello may never come.
+std::optional<Error> GroupFormation::await_answers() {
   StallTimer timer(hello_patience(options_), Clock::now());
   do {
-    membership_.progress(Clock::now() + StallTimer::kLookPeriod);
+    try {
+      membership_.progress(Clock::now() + StallTimer::kLookPeriod);
+    } catch (const Error& error) {
+      return error;
+    }
+    rendezvous_.look_at_others();
     timer.look(Clock::now());
   } while (!membership_.engine->hellos_are_over() && !timer.is_over());
+  return std::nullopt;
 }
 
 std::optional<Error> GroupFormation::outcome_of(std::size_t channel, const MessageWindow& window,
@@ -450,8 +481,9 @@ RendezvousPlan rendezvous_plan(const GroupOptions& options) {
           .keep_alive = has_keep_alive ? options.keep_alive : options.timeout};
 }
 
-Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport) {
-  return GroupFormation(options, std::move(transport)).form();
+Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport,
+                      MeetingPlace place, const StopOrder* stop) {
+  return GroupFormation(options, std::move(transport), std::move(place), stop).form();
 }
 
 Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport,

@@ -12,8 +12,10 @@
 namespace weir::host {
 
 /// Meets the other ranks, connects to the neighbours and says hello to the switch. Reduces round
-/// the ring if no switch aggregates and the options allow it. Throws Error.
-Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport);
+/// the ring if no switch aggregates and the options allow it. Throws Error, also when the order to
+/// stop is given; null: none comes.
+Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport,
+                      MeetingPlace place = {}, const StopOrder* stop = nullptr);
 
 /// Ranks of a group that is over, which have found one another.
 struct Successors {

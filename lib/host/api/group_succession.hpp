@@ -2,9 +2,9 @@
 #pragma once
 
 #include "host/api/group_driver.hpp"
+#include "host/api/group_opening.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -15,8 +15,6 @@ struct Succession {
   std::shared_ptr<GroupDriver> driver;
   std::vector<std::uint16_t> parent_ranks; // by rank, its rank in the other group
 };
-
-using TransportOpening = std::function<std::unique_ptr<Transport>(const GroupOptions&)>;
 
 /// Ends the group's calls, finds out who lives, and forms a group of them. Group::shrink says what
 /// becomes of the options, and what it throws.

@@ -208,6 +208,22 @@ void FramedStream::read_available() {
   }
 }
 
+bool FramedStream::holds(std::uint8_t kind) const {
+  ByteView left = incoming_;
+  while (left.size() >= sizeof(FrameHeader)) {
+    const auto& header = wire::view_as<FrameHeader>(left.data());
+    const std::size_t bytes = sizeof(FrameHeader) + header.body_bytes.get() + code_bytes();
+    if (header.magic.get() != kMagic || bytes > left.size()) {
+      return false;
+    }
+    if (header.kind == kind) {
+      return true;
+    }
+    left = left.subspan(bytes);
+  }
+  return false;
+}
+
 std::optional<ControlFrame> FramedStream::receive() {
   read_available();
   if (incoming_.size() < sizeof(FrameHeader)) {
@@ -402,9 +418,13 @@ void ConnectionAttempts::begin(const Endpoint& endpoint) {
   }
 }
 
+bool ConnectionAttempts::are_over() const {
+  return std::ranges::none_of(attempts_,
+                              [](const Attempt& attempt) { return bool(attempt.socket); });
+}
+
 Socket ConnectionAttempts::next(Deadline deadline) {
-  const auto is_under_way = [](const Attempt& attempt) { return bool(attempt.socket); };
-  while (std::any_of(attempts_.begin(), attempts_.end(), is_under_way)) {
+  while (!are_over()) {
     std::vector<pollfd> entries; // poll skips a negative descriptor
     for (const Attempt& attempt : attempts_) {
       entries.push_back({attempt.socket.get(), POLLOUT, 0});

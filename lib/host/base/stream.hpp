@@ -100,7 +100,11 @@ class FramedStream {
   /// The next complete frame. Frames that came before the peer closed are still returned.
   std::optional<ControlFrame> receive();
 
-  /// Reads what has come, for receive() and is_open().
+  /// Whether a frame of this kind has come and waits for receive(), wherever it stands. Its code is
+  /// not checked yet.
+  bool holds(std::uint8_t kind) const;
+
+  /// Reads what has come, for receive(), holds() and is_open().
   void read_available();
 
   /// False when the connection is closed or broken, or what came is no frame. Knows only what
@@ -194,6 +198,9 @@ class ConnectionAttempts {
 
   /// The next that succeeds. An empty socket when no other can succeed, or at the deadline.
   Socket next(Deadline deadline);
+
+  /// No other can succeed.
+  bool are_over() const;
 
   /// The last that next() returned was of no use.
   void reject_last(const std::string& why) { attempts_[last_].failure = why; }

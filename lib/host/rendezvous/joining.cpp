@@ -4,6 +4,7 @@
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
 #include "host/base/random_bytes.hpp"
+#include "host/base/stall_timer.hpp"
 
 #include <fmt/format.h>
 
@@ -47,9 +48,12 @@ class Joining {
   }
 
   Stream try_all();
+  Socket connected(ConnectionAttempts& attempts) const;
   bool answer_challenge(FramedStream& stream, const ControlFrame& challenge, ByteView join);
   bool is_welcome(FramedStream& stream);
   std::optional<ControlFrame> await(FramedStream& stream);
+  void obey() const;
+  void obey(FramedStream& stream) const;
   void note_refusal(ByteView body);
   void note_strange(const ControlFrame& frame, std::string_view due);
   [[noreturn]] void give_up() const;
@@ -66,6 +70,7 @@ Joining::Stream Joining::run() {
     if (Stream stream = try_all()) {
       return stream;
     }
+    obey();
     if (Clock::now() + kRetryPause >= deadline_) {
       give_up();
     }
@@ -75,7 +80,7 @@ Joining::Stream Joining::run() {
 
 Joining::Stream Joining::try_all() {
   ConnectionAttempts attempts(plan_.endpoints);
-  while (Socket socket = attempts.next(within(kConnectPatience))) {
+  while (Socket socket = connected(attempts)) {
     if (Stream stream = shake_hands(std::move(socket))) {
       return stream;
     }
@@ -90,6 +95,19 @@ Joining::Stream Joining::try_all() {
     failures_ = attempts.failures();
   }
   return nullptr;
+}
+
+/// The next that comes about. An empty socket when none does.
+Socket Joining::connected(ConnectionAttempts& attempts) const {
+  const Deadline deadline = within(kConnectPatience);
+  while (true) {
+    obey();
+    const Deadline now = Clock::now();
+    Socket socket = attempts.next(std::min(deadline, now + StallTimer::kLookPeriod));
+    if (socket || attempts.are_over() || now >= deadline) {
+      return socket;
+    }
+  }
 }
 
 Joining::Stream Joining::shake_hands(Socket socket) {
@@ -150,11 +168,28 @@ std::optional<ControlFrame> Joining::await(FramedStream& stream) {
       cause_ = fmt::format("{} before this rank was admitted", stream.why_closed());
       return std::nullopt;
     }
-    if (Clock::now() >= deadline) {
+    obey(stream);
+    const Deadline now = Clock::now();
+    if (now >= deadline) {
       cause_ = "it accepted the connection and said nothing";
       return std::nullopt;
     }
-    stream.wait(deadline);
+    stream.wait(std::min(deadline, now + StallTimer::kLookPeriod));
+  }
+}
+
+void Joining::obey() const {
+  if (plan_.stop != nullptr) {
+    plan_.stop->obey(plan_.claim.rank);
+  }
+}
+
+/// Rank 0 may have admitted this rank already: it learns why it goes.
+void Joining::obey(FramedStream& stream) const {
+  if (plan_.stop != nullptr && plan_.stop->is_given()) {
+    const Error error = plan_.stop->error_of(plan_.claim.rank);
+    stream.send(code(ControlKind::failed), encode(error));
+    throw error;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/base/control_note.hpp"
+#include "host/base/stop_order.hpp"
 #include "host/base/stream.hpp"
 #include "host/rendezvous/handshake.hpp"
 
@@ -18,13 +19,14 @@ struct JoinPlan {
   std::vector<Endpoint> endpoints; // where rank 0 may be; at others there may be anybody
   std::chrono::milliseconds timeout;
   std::chrono::milliseconds keep_alive{10'000};
-  std::optional<Sender> leader{}; // of a shrink; otherwise rank 0 answers
+  std::optional<Sender> leader{};  // of a shrink; otherwise rank 0 answers
+  const StopOrder* stop = nullptr; // null: none comes
 };
 
 /// The other ranks' side of the handshake. Returns the connection on which rank 0 has admitted this
 /// rank. Comes again when nobody listens yet, when the connection closes, and when who listens does
-/// not know the secret. Throws Error: at once when rank 0 turns this rank away, otherwise after the
-/// timeout.
+/// not know the secret. Throws Error: at once when rank 0 turns this rank away or the order to stop
+/// is given, otherwise after the timeout.
 std::unique_ptr<FramedStream> join_rank_0(const JoinPlan& plan);
 
 /// What came of a join on one connection.

@@ -57,16 +57,118 @@ std::vector<Blob> split_blobs(std::span<const std::uint8_t> all, std::size_t cou
   return blobs;
 }
 
+Claim claim_of(const RendezvousPlan& plan) {
+  return {plan.rank, plan.world};
+}
+
+RendezvousPoint invite(const RendezvousPlan& plan, const Socket& listener) {
+  const auto secret = random_bytes<32>();
+  const std::string port = std::to_string(port_of(listener));
+  RendezvousPoint place{{}, std::string(secret.begin(), secret.end())};
+  const std::optional<Endpoint> given = Endpoint::parse(plan.address);
+  if (given && !is_wildcard(given->host)) {
+    place.endpoints.push_back({given->host, port});
+    return place;
+  }
+  for (const std::string& address : announced(read_host_addresses(), plan.preferred_ip)) {
+    place.endpoints.push_back({address, port});
+  }
+  return place;
+}
+
+/// Rank 0's part. Tells the other ranks where it listens, or that it cannot.
+MeetingPlace invite_all(const RendezvousPlan& plan) {
+  Socket listener;
+  RendezvousPoint own;
+  try {
+    listener =
+        plan.address.empty() ? listen_everywhere() : listen_at(*Endpoint::parse(plan.address));
+    own = invite(plan, listener);
+  } catch (const std::runtime_error& error) {
+    share_failure(plan.all_gather, claim_of(plan), error.what());
+    throw;
+  }
+  RendezvousPoint shared = share_rendezvous_point(plan.all_gather, claim_of(plan), own);
+  return {std::move(listener), {}, std::move(shared.secret)};
+}
+
 } // namespace
 
-Rendezvous::Rendezvous(const RendezvousPlan& plan)
+MeetingPlace settle_place(const RendezvousPlan& plan) {
+  if (!plan.all_gather) {
+    return {};
+  }
+  if (plan.rank == 0) {
+    return attempted([&] { return invite_all(plan); });
+  }
+  RendezvousPoint shared = share_rendezvous_point(plan.all_gather, claim_of(plan), {});
+  return {{}, std::move(shared.endpoints), std::move(shared.secret)};
+}
+
+/// The job's own secret is the better one: the all-gather may be overheard.
+Rendezvous::Rendezvous(const RendezvousPlan& plan, MeetingPlace place)
     : plan_(plan), credentials_(plan.credentials), timer_(plan.timeout, Clock::now()),
       streams_(plan.world) {
-  if (plan_.rank == 0) {
-    admit_all();
-  } else {
-    join();
+  if (credentials_.secret.empty()) {
+    credentials_.secret = std::move(place.secret);
   }
+  if (plan_.rank == 0) {
+    admit_all(std::move(place.listener));
+  } else {
+    join(std::move(place.endpoints));
+  }
+}
+
+void Rendezvous::obey() {
+  if (plan_.stop != nullptr && plan_.stop->is_given()) {
+    abandon(plan_.stop->error_of(plan_.rank));
+  }
+}
+
+/// The error that the rank has sent, wherever it stands among its frames.
+std::optional<Error> Rendezvous::told_by(std::uint16_t rank) {
+  FramedStream& stream = *streams_[rank];
+  stream.read_available();
+  if (!stream.holds(code(ControlKind::failed))) {
+    return std::nullopt;
+  }
+  while (const std::optional<ControlFrame> frame = stream.receive()) {
+    if (frame->kind == code(ControlKind::failed)) {
+      return decode_error(frame->body, {rank, plan_.world});
+    }
+  }
+  return std::nullopt; // a wrong code has closed the connection
+}
+
+Error Rendezvous::death_of(std::uint16_t rank) const {
+  return {ErrorCode::peer_died, rank,
+          fmt::format("rendezvous: rank {}: {}", rank, streams_[rank]->why_closed())};
+}
+
+void Rendezvous::look_at_others() {
+  obey();
+  const Deadline now = Clock::now();
+  if (now < next_look_) {
+    return;
+  }
+  next_look_ = now + StallTimer::kLookPeriod;
+  for (std::uint16_t rank = 0; rank < plan_.world; ++rank) {
+    if (!streams_[rank]) {
+      continue;
+    }
+    if (const std::optional<Error> error = told_by(rank)) {
+      abandon(*error);
+    }
+    if (has_died(rank)) {
+      abandon(death_of(rank));
+    }
+  }
+}
+
+/// Rank 0 may end when it has sent all that was due.
+bool Rendezvous::has_died(std::uint16_t rank) const {
+  const FramedStream& stream = *streams_[rank];
+  return !stream.is_open() && !stream.holds(code(ControlKind::blobs));
 }
 
 void Rendezvous::abandon(const Error& error) {
@@ -89,49 +191,10 @@ std::string Rendezvous::missing_ranks() const {
   return named(missing);
 }
 
-/// With an all-gather, also tells the other ranks where it listens, or that it cannot.
-Socket Rendezvous::open_listener() {
-  if (!plan_.all_gather) {
-    return listen_at(*Endpoint::parse(plan_.address));
+void Rendezvous::admit_all(Socket listener) {
+  if (!listener) {
+    listener = attempted([&] { return listen_at(*Endpoint::parse(plan_.address)); });
   }
-  Socket listener;
-  RendezvousPoint place;
-  try {
-    listener =
-        plan_.address.empty() ? listen_everywhere() : listen_at(*Endpoint::parse(plan_.address));
-    place = invite(listener);
-  } catch (const std::runtime_error& error) {
-    share_failure(plan_.all_gather, claim(), error.what());
-    throw;
-  }
-  adopt(share_rendezvous_point(plan_.all_gather, claim(), place));
-  return listener;
-}
-
-RendezvousPoint Rendezvous::invite(const Socket& listener) const {
-  const auto secret = random_bytes<32>();
-  const std::string port = std::to_string(port_of(listener));
-  RendezvousPoint place{{}, std::string(secret.begin(), secret.end())};
-  const std::optional<Endpoint> given = Endpoint::parse(plan_.address);
-  if (given && !is_wildcard(given->host)) {
-    place.endpoints.push_back({given->host, port});
-    return place;
-  }
-  for (const std::string& address : announced(read_host_addresses(), plan_.preferred_ip)) {
-    place.endpoints.push_back({address, port});
-  }
-  return place;
-}
-
-/// The job's own secret is the better one: the all-gather may be overheard.
-void Rendezvous::adopt(const RendezvousPoint& place) {
-  if (credentials_.secret.empty()) {
-    credentials_.secret = place.secret;
-  }
-}
-
-void Rendezvous::admit_all() {
-  Socket listener = attempted([&] { return open_listener(); }); // may change the credentials
   Admission admission(std::move(listener), credentials_);
   while (const std::optional<std::uint16_t> missing = first_missing()) {
     const Deadline look = Clock::now() + StallTimer::kLookPeriod;
@@ -142,11 +205,13 @@ void Rendezvous::admit_all() {
     } else if (timer_.is_over()) {
       give_up_on(*missing, admission.rejections());
     }
+    obey();
   }
   callers_turned_away_ = admission.rejections().total();
 }
 
-/// A rank that came and closed counts as missing: another process may still come in its place.
+/// A rank that came and closed counts as missing: another process may still come in its place. One
+/// that has aborted wants no other to come.
 std::optional<std::uint16_t> Rendezvous::first_missing() {
   std::optional<std::uint16_t> first;
   for (std::uint16_t rank = plan_.world - 1; rank > 0; --rank) {
@@ -159,10 +224,14 @@ std::optional<std::uint16_t> Rendezvous::first_missing() {
 
 bool Rendezvous::is_here(std::uint16_t rank) {
   std::unique_ptr<FramedStream>& stream = streams_[rank];
-  if (stream) {
-    stream->read_available();
+  if (!stream) {
+    return false;
   }
-  if (stream && !stream->is_open()) {
+  const std::optional<Error> error = told_by(rank);
+  if (error && error->code() == ErrorCode::aborted) {
+    abandon(*error);
+  }
+  if (error || !stream->is_open()) {
     stream.reset();
   }
   return stream != nullptr;
@@ -219,22 +288,23 @@ void Rendezvous::seat(Admission& admission, PendingPeer peer) {
   streams_[rank] = std::move(peer.stream);
 }
 
-void Rendezvous::join() {
-  std::vector<Endpoint> endpoints;
-  if (plan_.all_gather) {
-    const RendezvousPoint place = share_rendezvous_point(plan_.all_gather, claim(), {});
-    adopt(place);
-    endpoints = place.endpoints;
-  } else {
+void Rendezvous::join(std::vector<Endpoint> endpoints) {
+  if (endpoints.empty() && !plan_.all_gather) {
     endpoints.push_back(*Endpoint::parse(plan_.address));
   }
   streams_[0] = attempted([&] {
-    return join_rank_0({claim(), credentials_, endpoints, plan_.timeout, plan_.keep_alive});
+    return join_rank_0({.claim = claim_of(plan_),
+                        .credentials = credentials_,
+                        .endpoints = std::move(endpoints),
+                        .timeout = plan_.timeout,
+                        .keep_alive = plan_.keep_alive,
+                        .stop = plan_.stop});
   });
 }
 
 std::vector<Blob> Rendezvous::gather(std::span<const std::uint8_t> mine, std::string_view what,
                                      const Meanwhile& meanwhile) {
+  obey();
   timer_.look(Clock::now());
   timer_.renew();
   if (plan_.rank == 0) {
@@ -279,6 +349,7 @@ void Rendezvous::finish_sending(std::uint16_t to, std::string_view what,
 ControlFrame Rendezvous::await(std::uint16_t from, const Due& due, const Meanwhile& meanwhile) {
   FramedStream& stream = *streams_[from];
   while (true) {
+    look_at_others();
     stream.flush();
     if (std::optional<ControlFrame> frame = stream.receive()) {
       if (frame->kind == code(ControlKind::failed)) {
@@ -300,9 +371,9 @@ void Rendezvous::wait_for(std::uint16_t rank, std::string_view failing,
                           const Meanwhile& meanwhile) {
   const FramedStream& stream = *streams_[rank];
   if (!stream.is_open()) {
-    abandon(Error(ErrorCode::peer_died, rank,
-                  fmt::format("rendezvous: rank {}: {}", rank, stream.why_closed())));
+    abandon(death_of(rank));
   }
+  obey();
   timer_.look(Clock::now());
   if (timer_.is_over(plan_.rank == 0 ? std::chrono::milliseconds(0) : kOthersSlack)) {
     abandon(Error(

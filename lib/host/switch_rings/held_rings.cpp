@@ -48,8 +48,9 @@ SwitchAccess switch_access_of(const GroupOptions& options) {
 }
 
 HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
-                     const std::vector<std::string>& members, std::uint32_t nonce)
-    : switch_(access.address.value_or("")) {
+                     const std::vector<std::string>& members, std::uint32_t nonce,
+                     std::function<bool()> is_stopped)
+    : switch_(access.address.value_or("")), is_stopped_(std::move(is_stopped)) {
   const std::string server = server_of(switch_);
   const std::vector<const char*> addresses = pointers_to(members);
   const bool is_chosen = options.ring_ids == RingIds::open;
@@ -69,6 +70,7 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
       .members = addresses.data(),
       .member_count = addresses.size(),
       .timeout_ms = 0,
+      .is_stopped = [](void* self) { return static_cast<HeldRings*>(self)->is_stopped() ? 1 : 0; },
       .ended = [](void* self, const char* why) { static_cast<HeldRings*>(self)->note_end(why); },
       .user = this,
   };
@@ -96,6 +98,10 @@ void HeldRings::add(const weir_hold_order& order) {
   }
   holds_.push_back(hold);
   ids_.push_back(id);
+}
+
+bool HeldRings::is_stopped() const {
+  return is_stopped_ && is_stopped_();
 }
 
 void HeldRings::note_end(std::string_view why) {

@@ -25,9 +25,11 @@ class HeldRings {
  public:
   /// One for each of the options' rings, with the ranks' addresses. They take hellos with this
   /// nonce alone, which is the run's. Throws Error (not_aggregated): the switch is not reached
-  /// within the options' form_timeout, or refuses.
+  /// within the options' form_timeout, or refuses, or `is_stopped` becomes true meanwhile,
+  /// which this thread asks.
   HeldRings(const SwitchAccess& access, const GroupOptions& options,
-            const std::vector<std::string>& members, std::uint32_t nonce);
+            const std::vector<std::string>& members, std::uint32_t nonce,
+            std::function<bool()> is_stopped = {});
 
   ~HeldRings() { release(); }
 
@@ -46,8 +48,10 @@ class HeldRings {
  private:
   void add(const weir_hold_order& order);
   void note_end(std::string_view why);
+  bool is_stopped() const;
 
   const std::string switch_;
+  const std::function<bool()> is_stopped_; // of the constructor alone; empty: never
   const weir_switch_module* module_ = nullptr;
   std::vector<std::uint32_t> ids_; // does not change any more
   std::mutex mutex_;               // guards the next

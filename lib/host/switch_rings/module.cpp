@@ -26,6 +26,8 @@ using namespace weir;
 
 namespace {
 
+constexpr std::chrono::milliseconds kLookPeriod{20}; // at whether the caller goes on waiting
+
 std::string contents_of(std::string_view what, const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -88,8 +90,8 @@ std::string reason_of(const grpc::Status& status) {
 class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
  public:
   explicit Stream(const weir_hold_order& order)
-      : tell_ended_(order.ended), user_(order.user), request_(request_of(order)),
-        stub_(v1::Switch::NewStub(channel_to(order))) {
+      : tell_ended_(order.ended), is_stopped_(order.is_stopped), user_(order.user),
+        request_(request_of(order)), stub_(v1::Switch::NewStub(channel_to(order))) {
     stub_->async()->HoldRing(&context_, &request_, this);
     StartRead(&answer_);
     StartCall();
@@ -111,10 +113,15 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
 
   /// The ring's id. Throws std::runtime_error.
   std::uint32_t wait_for_ring(std::chrono::milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
     std::unique_lock lock(mutex_);
-    const bool in_time = changed_.wait_for(lock, timeout, [this] { return id_ || is_done_; });
-    if (!in_time) {
-      throw std::runtime_error(fmt::format("no answer within {} ms", timeout.count()));
+    while (!changed_.wait_for(lock, kLookPeriod, [this] { return id_ || is_done_; })) {
+      if (is_stopped_(user_) != 0) {
+        throw std::runtime_error("the caller needs no ring any more");
+      }
+      if (std::chrono::steady_clock::now() >= end) {
+        throw std::runtime_error(fmt::format("no answer within {} ms", timeout.count()));
+      }
     }
     if (is_done_) {
       throw std::runtime_error(reason_);
@@ -145,6 +152,7 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
 
   std::mutex mutex_; // guards the next, and all from `answer_` on
   decltype(weir_hold_order::ended) tell_ended_;
+  const decltype(weir_hold_order::is_stopped) is_stopped_;
   void* const user_;
   const v1::HoldRingRequest request_;
   grpc::ClientContext context_;

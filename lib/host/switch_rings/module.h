@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Of this interface. */
-#define WEIR_SWITCH_MODULE_VERSION 2
+#define WEIR_SWITCH_MODULE_VERSION 3
 
 typedef struct weir_hold weir_hold; /* a ring that is there as long as this */
 
@@ -35,6 +35,9 @@ typedef struct weir_hold_order {
   const char* const* members; /* addresses in rank order */
   size_t member_count;
   uint32_t timeout_ms;
+  /* Asked several times a second while the caller of `hold` waits. Not 0: the caller needs no ring
+   * any more. */
+  int (*is_stopped)(void* user);
   /* Called at most once, by another thread, when the switch has ended the ring. */
   void (*ended)(void* user, const char* why);
   void* user;
