@@ -103,11 +103,12 @@ typedef enum weir_memory_kind {
   WEIR_MEMORY_HOST = 0 /* the CPU's, which this process may write */
 } weir_memory_kind;
 
-typedef struct weir_context weir_context; /* a device */
-typedef struct weir_memory weir_memory;   /* memory that the device reads and writes by itself */
-typedef struct weir_group weir_group;     /* ranks that reduce together */
-typedef struct weir_forming weir_forming; /* a group that is being formed */
-typedef struct weir_request weir_request; /* an operation under way */
+typedef struct weir_context weir_context;   /* a device */
+typedef struct weir_listener weir_listener; /* where rank 0 of a group to come listens */
+typedef struct weir_memory weir_memory;     /* memory that the device reads and writes by itself */
+typedef struct weir_group weir_group;       /* ranks that reduce together */
+typedef struct weir_forming weir_forming;   /* a group that is being formed */
+typedef struct weir_request weir_request;   /* an operation under way */
 
 /* Every options struct begins with its size, which weir_..._options_init sets. So a program that
  * was compiled with an older, shorter struct runs with a newer library. */
@@ -127,13 +128,19 @@ typedef struct weir_context_options {
  * cannot. Must not throw. */
 typedef int (*weir_all_gather_function)(void* user, const void* in, size_t bytes, void* out);
 
+/* Of a handle that weir_listen makes. */
+#define WEIR_HANDLE_BYTES 128
+
 /* All ranks give the same values, except for `rank`, `secret`'s address, `all_gather_user`,
- * `progress`, and all that begins with `switch_`. They compare them when they meet. */
+ * `progress`, `listener`, `handle`, and all that begins with `switch_`. They compare them when they
+ * meet. */
 typedef struct weir_group_options {
   size_t size;
   uint16_t rank;
-  uint16_t world;         /* number of ranks: 1 .. 256 */
-  const char* rendezvous; /* HOST:PORT where rank 0 listens; with all_gather NULL, or HOST:0 */
+  uint16_t world; /* number of ranks: 1 .. 256 */
+  /* HOST:PORT where rank 0 listens; with all_gather NULL, or HOST:0; with listener and handle NULL
+   */
+  const char* rendezvous;
   /* Ids, as configured in the switch. NULL: rings 1 .. ring_count, or so many with ids that the
    * switch chooses if it makes them. */
   const uint32_t* rings;
@@ -171,7 +178,11 @@ typedef struct weir_group_options {
   const char* switch_authority;
   const char* switch_name; /* in its certificate, if it is not HOST; NULL: $WEIR_SWITCH_NAME */
   weir_missing_rings missing_rings;
-  weir_progress progress; /* docs/host.md says what a group without a thread asks of its program */
+  weir_progress progress;  /* docs/host.md says what a group without a thread asks of its program */
+  weir_listener* listener; /* of rank 0, in place of `rendezvous`; else NULL. The group takes its
+                              port and leaves it useless: it is to be closed all the same */
+  const void* handle;      /* of the other ranks: what weir_listen gave rank 0; else NULL */
+  size_t handle_bytes;     /* WEIR_HANDLE_BYTES; without a handle 0 */
 } weir_group_options;
 
 /* Fill in the defaults. */
@@ -187,6 +198,17 @@ void weir_group_options_init_sized(weir_group_options* options, size_t size);
 weir_status weir_context_open(const weir_context_options* options, weir_context** context);
 /* Its groups and memory live on. NULL: does nothing. */
 void weir_context_close(weir_context* context);
+
+/* Listens for the other ranks of a group to come, before they know where: for the rank that will be
+ * rank 0. `address`: HOST:PORT, where PORT may be 0, a free one; NULL: every interface. Writes
+ * WEIR_HANDLE_BYTES to `handle`, for the options of the other ranks; the program hands them on, for
+ * example by NCCL's connect handles or MPI's modex. They hold addresses, the port, and a secret
+ * that is drawn for this listener. Each group needs a listener of its own. WEIR_TRANSPORT_FAILURE:
+ * the address is in use or not this host's, or this host has none. */
+weir_status weir_listen(weir_context* context, const char* address, weir_listener** listener,
+                        void* handle);
+/* At any time. A group that has the port keeps it until all ranks have met. NULL: does nothing. */
+void weir_listener_close(weir_listener* listener);
 
 /* Makes the memory known to the context's device, for all groups of the context. Calls whose
  * buffers lie in it are not copied. Any other memory may be used as well. The same bytes may be

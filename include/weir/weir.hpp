@@ -109,6 +109,30 @@ class Context {
   std::unique_ptr<weir_context, Close> context_;
 };
 
+/// Where rank 0 of a group to come listens: `get()` is for its options.
+class Listener {
+ public:
+  /// NULL: on every interface, at a free port.
+  explicit Listener(const Context& context, const char* address = nullptr) {
+    weir_listener* opened = nullptr;
+    is_done(weir_listen(context.get(), address, &opened, handle_.data()));
+    listener_.reset(opened);
+  }
+
+  /// For the options of the other ranks.
+  const std::array<std::uint8_t, WEIR_HANDLE_BYTES>& handle() const { return handle_; }
+
+  weir_listener* get() const { return listener_.get(); }
+
+ private:
+  struct Close {
+    void operator()(weir_listener* listener) const { weir_listener_close(listener); }
+  };
+
+  std::array<std::uint8_t, WEIR_HANDLE_BYTES> handle_{};
+  std::unique_ptr<weir_listener, Close> listener_;
+};
+
 /// Memory that the context's device reads and writes by itself. The owner keeps it alive until this
 /// is destroyed.
 class Memory {

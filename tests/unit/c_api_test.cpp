@@ -147,6 +147,66 @@ TEST_F(CApi, NoFormingIsFormed) {
   weir_forming_release(nullptr);
 }
 
+TEST_F(CApi, ListensBeforeThereIsAGroup) {
+  std::vector<std::uint8_t> handle(WEIR_HANDLE_BYTES + 1, 0xee);
+  weir_listener* listener = nullptr;
+  ASSERT_EQ(weir_listen(context_, "127.0.0.1:0", &listener, handle.data()), WEIR_OK)
+      << weir_last_error();
+  EXPECT_EQ(handle[WEIR_HANDLE_BYTES], 0xee);
+  options_.rendezvous = nullptr;
+  options_.listener = listener;
+  options_.world = 1;
+  weir_group* group = nullptr;
+  ASSERT_EQ(weir_group_form(context_, &options_, &group), WEIR_OK) << weir_last_error();
+  weir_group_close(group);
+  options_.world = 2;
+  EXPECT_EQ(form(), WEIR_TRANSPORT_FAILURE) << "the device is missing, and no group has the port";
+  weir_listener_close(listener);
+  weir_listener_close(nullptr);
+}
+
+TEST_F(CApi, TellsWhatOfAListenerIsWrong) {
+  std::vector<std::uint8_t> handle(WEIR_HANDLE_BYTES);
+  weir_listener* listener = nullptr;
+  EXPECT_EQ(weir_listen(context_, "127.0.0.1", &listener, handle.data()), WEIR_INVALID_ARGUMENT);
+  EXPECT_STREQ(weir_last_error(), "address: found '127.0.0.1'; allowed: NULL, or HOST:PORT");
+  EXPECT_EQ(weir_listen(context_, "203.0.113.7:0", &listener, handle.data()),
+            WEIR_TRANSPORT_FAILURE); // of documentation (RFC 5737), so not this host's
+  EXPECT_THAT(weir_last_error(), HasSubstr("cannot listen at 203.0.113.7:0"));
+  EXPECT_EQ(weir_listen(nullptr, nullptr, &listener, handle.data()), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_listen(context_, nullptr, nullptr, handle.data()), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_listen(context_, nullptr, &listener, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(listener, nullptr);
+}
+
+TEST_F(CApi, TellsWhatOfAHandleIsWrong) {
+  std::vector<std::uint8_t> handle(WEIR_HANDLE_BYTES);
+  options_.rendezvous = nullptr;
+  options_.rank = 1;
+  options_.handle = handle.data();
+  EXPECT_EQ(form(), WEIR_INVALID_ARGUMENT);
+  EXPECT_STREQ(weir_last_error(), "handle_bytes: found 0; allowed: 128 with a handle, else 0");
+  options_.handle_bytes = WEIR_HANDLE_BYTES;
+  EXPECT_EQ(form(), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("handle: found bytes that are no handle of Weir"));
+  options_.handle = nullptr;
+  EXPECT_EQ(form(), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("handle_bytes: found 128"));
+}
+
+TEST_F(CApi, ListensInCpp) {
+  ContextOptions device;
+  device.device = "no-such-device";
+  const Context context(device);
+  const Listener listener(context, "127.0.0.1:0");
+  EXPECT_THAT(std::string(listener.handle().begin(), listener.handle().begin() + 4), "WEIR");
+  GroupOptions options;
+  options.world = 1;
+  options.listener = listener.get();
+  EXPECT_EQ(Group(context, options).algorithm(), "alone");
+  EXPECT_THROW(Listener(context, "nowhere"), Error);
+}
+
 TEST_F(CApi, FormsInCppMeanwhile) {
   ContextOptions device;
   device.device = "no-such-device";

@@ -3,13 +3,17 @@
 #include "host/api/c_objects.hpp"
 #include "host/api/c_options.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 
-/// Groups that are formed while their caller does other things.
+/// Listeners, and groups that are formed while their caller does other things.
 
 using namespace weir;
 using namespace weir::host::c;
@@ -25,7 +29,35 @@ weir_status abort_forming(weir_forming* forming, std::string_view why) {
   return WEIR_OK;
 }
 
+/// NULL: none.
+std::string checked_address(const char* address) {
+  std::string text = address != nullptr ? address : "";
+  if (address != nullptr && !host::Endpoint::parse(text)) {
+    throw std::invalid_argument(
+        fmt::format("address: found '{}'; allowed: NULL, or HOST:PORT", text));
+  }
+  return text;
+}
+
 } // namespace
+
+weir_status weir_listen(weir_context* context, const char* address, weir_listener** listener,
+                        void* handle) {
+  static_assert(WEIR_HANDLE_BYTES == host::kHandleBytes);
+  return guarded([&] {
+    object_at(listener, "listener") = nullptr;
+    auto* const bytes = &object_at(static_cast<std::uint8_t*>(handle), "handle");
+    const std::string& ip = object_at(context, "context").device->options().ip;
+    auto opened = std::make_shared<host::Listener>(checked_address(address), ip);
+    std::ranges::copy(opened->handle(), bytes);
+    *listener = new weir_listener{std::move(opened)};
+    return WEIR_OK;
+  });
+}
+
+void weir_listener_close(weir_listener* listener) {
+  delete listener;
+}
 
 weir_status weir_start_group_form(weir_context* context, const weir_group_options* options,
                                   weir_forming** forming) {

@@ -8,6 +8,7 @@
 #include "host/api/group.hpp"
 #include "host/api/scaled_sums.hpp"
 #include "host/collective/sparse_outcome.hpp"
+#include "host/rendezvous/listener.hpp"
 #include "weir/weir.h"
 
 #include <cstdint>
@@ -18,6 +19,10 @@
 
 struct weir_context {
   std::shared_ptr<weir::host::Device> device;
+};
+
+struct weir_listener {
+  std::shared_ptr<weir::host::Listener> listener;
 };
 
 struct weir_memory {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/c_options.hpp"
 
+#include "host/api/c_objects.hpp"
 #include "host/api/c_structs.hpp"
 
 #include <chrono>
@@ -77,6 +78,17 @@ std::string secret_of(const weir_group_options& options) {
   return {static_cast<const char*>(options.secret), options.secret_bytes};
 }
 
+std::string handle_of(const weir_group_options& options) {
+  const bool has_bytes = options.handle_bytes == kHandleBytes;
+  if (options.handle != nullptr ? !has_bytes : options.handle_bytes != 0) {
+    throw std::invalid_argument(
+        fmt::format("handle_bytes: found {}; allowed: {} with a handle, else 0",
+                    options.handle_bytes, kHandleBytes));
+  }
+  const auto* const bytes = static_cast<const char*>(options.handle);
+  return bytes != nullptr ? std::string(bytes, kHandleBytes) : std::string();
+}
+
 AllGather all_gather_of(const weir_group_options& options) {
   if (options.all_gather == nullptr) {
     return {};
@@ -136,6 +148,8 @@ GroupOptions translate(const weir_group_options& options, GroupOptions result) {
   result.job = text_of(options.job);
   result.secret = secret_of(options);
   result.all_gather = all_gather_of(options);
+  result.listener = options.listener != nullptr ? options.listener->listener : nullptr;
+  result.handle = handle_of(options);
   result.keep_alive = std::chrono::milliseconds(options.keep_alive_ms);
   return result;
 }

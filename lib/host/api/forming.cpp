@@ -19,7 +19,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace weir::host {
 
@@ -101,7 +100,10 @@ void FormingThread::abort(std::string_view why) {
 
 /// Waits for the thread, which looks for the order to stop many times a second.
 void FormingThread::end() {
-  abort("its program needs the group no more");
+  try {
+    abort("its program needs the group no more");
+  } catch (const std::exception&) { // no memory for the reason; the order is given
+  }
   thread_.join();
   if (outcome_->driver) {
     outcome_->driver->close();
@@ -174,13 +176,12 @@ Forming::Forming(const GroupOptions& options, std::unique_ptr<FrameIo> frames)
 
 Forming::Forming(Forming&&) noexcept = default;
 
-/// A child made by fork has no such thread, and its parent owns the device.
+/// A child made by fork has no such thread, and its parent owns the device: there the object stays.
 Forming::~Forming() {
   if (thread_ && thread_->is_here()) {
     thread_->end();
-  } else if (thread_) {
-    static auto* const kept = new std::vector<std::unique_ptr<FormingThread>>;
-    kept->push_back(std::move(thread_));
+  } else {
+    static_cast<void>(thread_.release());
   }
 }
 

@@ -478,7 +478,9 @@ RendezvousPlan rendezvous_plan(const GroupOptions& options) {
           .credentials = {options.job, options.secret},
           .all_gather = options.all_gather,
           .preferred_ip = options.ip,
-          .keep_alive = has_keep_alive ? options.keep_alive : options.timeout};
+          .keep_alive = has_keep_alive ? options.keep_alive : options.timeout,
+          .listener = options.listener,
+          .handle = options.handle};
 }
 
 Membership form_group(const GroupOptions& options, std::unique_ptr<Transport> transport,

@@ -45,6 +45,19 @@ std::unique_ptr<Transport> opened_or_told(const GroupOptions& options,
   }
 }
 
+/// What has settled where the ranks meet is of no more use: not to those who shrink the group
+/// either. In its stead is the address, for errors.
+void forget_handle(GroupOptions& options) {
+  if (options.listener) {
+    options.handle = options.listener->handle_text();
+  }
+  if (!options.handle.empty()) {
+    options.rendezvous = read_handle(options.handle).endpoints.front().text();
+  }
+  options.listener.reset();
+  options.handle.clear();
+}
+
 /// Windows and messages within the protocol's limits may still need more memory than there is.
 template <typename Body>
 auto with_memory_for(const GroupOptions& options, Body&& body) {
@@ -69,6 +82,7 @@ GroupOpening open_group(const GroupOptions& options, const TransportOpening& ope
     }
     GroupOpening opening{options, opened_or_told(options, open_transport), {}};
     opening.place = settle_place(rendezvous_plan(options));
+    forget_handle(opening.options);
     return opening;
   });
 }

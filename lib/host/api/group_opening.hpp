@@ -18,13 +18,13 @@ using TransportOpening = std::function<std::unique_ptr<Transport>(const GroupOpt
 
 /// A group that has not met the other ranks yet.
 struct GroupOpening {
-  GroupOptions options;
+  GroupOptions options; // without a handle and its listener
   std::unique_ptr<Transport> transport;
   MeetingPlace place;
 };
 
-/// Checks the options, opens the transport and calls the all-gather. Waits for nothing else. Throws
-/// std::invalid_argument or Error.
+/// Checks the options, opens the transport, takes the listener and calls the all-gather. Waits for
+/// nothing else. Throws std::invalid_argument or Error.
 GroupOpening open_group(const GroupOptions& options, const TransportOpening& open_transport);
 
 /// Meets the other ranks. Returns when the group is formed. Throws Error, also when the order to

@@ -30,6 +30,8 @@ void keep_meeting_options(GroupOptions& options, const GroupOptions& over) {
   options.job = over.job;
   options.secret = over.secret;
   options.all_gather = over.all_gather;
+  options.listener.reset();
+  options.handle.clear();
   options.keep_alive = over.keep_alive;
 }
 

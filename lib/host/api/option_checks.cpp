@@ -6,6 +6,7 @@
 #include "host/api/transport_options.hpp"
 #include "host/base/stream.hpp"
 #include "host/rendezvous/handshake.hpp"
+#include "host/rendezvous/listener.hpp"
 #include "weir/limits.hpp"
 #include "wire/address.hpp"
 
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -37,8 +39,39 @@ std::string defect_of_job(const GroupOptions& options) {
   return {};
 }
 
-/// A secret is never printed.
-std::string defect_of_meeting(const GroupOptions& options) {
+std::string defect_of_bytes(const std::string& handle) {
+  try {
+    read_handle(handle);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string defect_of_handle(const GroupOptions& options) {
+  const bool has_listener = options.listener != nullptr;
+  if (!options.rendezvous.empty() || options.all_gather) {
+    return found(has_listener ? "listener" : "handle",
+                 options.all_gather ? "an all_gather too"
+                                    : fmt::format("rendezvous '{}' too", options.rendezvous),
+                 "one way to meet");
+  }
+  if (has_listener != (options.rank == 0)) {
+    return found("listener",
+                 fmt::format("{} on rank {}", has_listener ? "one" : "none", options.rank),
+                 "one on rank 0 alone, and its handle on the others");
+  }
+  if (has_listener && !options.handle.empty() &&
+      options.handle != options.listener->handle_text()) {
+    return found("handle", "another listener's", "none on rank 0, or its own listener's");
+  }
+  return has_listener ? std::string() : defect_of_bytes(options.handle);
+}
+
+std::string defect_of_place(const GroupOptions& options) {
+  if (options.listener || !options.handle.empty()) {
+    return defect_of_handle(options);
+  }
   const bool may_be_empty = static_cast<bool>(options.all_gather);
   if (!(may_be_empty && options.rendezvous.empty()) && !Endpoint::parse(options.rendezvous)) {
     return found("rendezvous", fmt::format("'{}'", options.rendezvous),
@@ -49,6 +82,11 @@ std::string defect_of_meeting(const GroupOptions& options) {
     return found("rendezvous", fmt::format("'{}'", options.rendezvous),
                  "a port that is not 0, unless an all-gather tells the ranks which it is");
   }
+  return {};
+}
+
+/// A secret is never printed.
+std::string defect_of_credentials(const GroupOptions& options) {
   const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
   if (options.job.size() > kMostJobBytes || !std::ranges::all_of(options.job, is_printable)) {
     return found("job", fmt::format("{} bytes", options.job.size()),
@@ -142,8 +180,9 @@ std::string find_device_defect(const GroupOptions& options) {
 }
 
 std::string find_defect(const GroupOptions& options) {
-  for (const auto defect_of : {defect_of_job, defect_of_rings, defect_of_meeting,
-                               defect_of_messages, defect_of_timeouts, find_device_defect}) {
+  for (const auto defect_of :
+       {defect_of_job, defect_of_rings, defect_of_place, defect_of_credentials, defect_of_messages,
+        defect_of_timeouts, find_device_defect}) {
     if (std::string defect = defect_of(options); !defect.empty()) {
       return defect;
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ enum class ProgressBy : std::uint8_t {
   thread, // one of the group's own
   caller, // nobody: the group has no thread, and does something only when its program calls
 };
+
+class Listener;
 
 /// Who says which ids the rings have.
 enum class RingIds : std::uint8_t {
@@ -79,6 +82,9 @@ struct GroupOptions {
   std::string job;      // who comes with another name is turned away
   std::string secret;   // every control frame has a code made with it; empty: none has
   AllGather all_gather; // empty: none; else called once, to tell where rank 0 listens
+  // Of rank 0: where it listens already, in place of `rendezvous`. The group takes its socket.
+  std::shared_ptr<Listener> listener;
+  std::string handle; // of the others: the listener's, as bytes; empty: none
   std::chrono::milliseconds form_timeout{10'000}; // to meet the other ranks
   // Without any progress later, once all ranks have made a call. Of a pause in which this rank
   // itself was stopped or got no CPU, a tenth of a second counts, here as above.

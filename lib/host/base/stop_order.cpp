@@ -9,9 +9,8 @@ namespace weir::host {
 
 void StopOrder::give(std::string_view why) {
   const std::lock_guard lock(mutex_);
-  if (!is_given_) {
+  if (!is_given_.exchange(true)) {
     why_ = why;
-    is_given_ = true;
   }
 }
 

@@ -381,6 +381,10 @@ std::uint16_t port_of(const Socket& listener) {
                        : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
+std::string local_host_of(const Socket& listener) {
+  return host_of(listener.get(), getsockname);
+}
+
 void withdraw(Socket connection) {
   FramedStream(std::move(connection)).send(code(ControlKind::withdrawn), {});
 }

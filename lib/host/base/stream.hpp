@@ -182,6 +182,9 @@ int outcome_of(const Socket& connection);
 /// The port that a listener got.
 std::uint16_t port_of(const Socket& listener);
 
+/// Its address, as numbers.
+std::string local_host_of(const Socket& listener);
+
 /// Closes a connection on which nothing was said. Who listens may be of this job, and does not take
 /// it for a stranger's then.
 void withdraw(Socket connection);

@@ -20,7 +20,7 @@ namespace {
 constexpr auto kRetryPause = std::chrono::milliseconds(20);
 // Where there are several addresses, the wrong ones do not use up the timeout.
 constexpr auto kConnectPatience = std::chrono::seconds(3); // for those that do not answer
-constexpr auto kSilencePatience = std::chrono::seconds(1); // for one that answers and says nothing
+constexpr auto kSilencePatience = std::chrono::seconds(1); // for one that answers, says nothing
 
 class Joining {
  public:
@@ -60,6 +60,7 @@ class Joining {
 
   const JoinPlan& plan_;
   const Deadline deadline_;
+  std::chrono::milliseconds patience_ = kSilencePatience;
   std::string cause_;       // why the last connection was of no use
   bool is_refused_ = false; // the last connection's join
   std::string failures_;    // of every address, the last time
@@ -75,6 +76,7 @@ Joining::Stream Joining::run() {
       give_up();
     }
     std::this_thread::sleep_for(kRetryPause);
+    patience_ *= 2; // who listens may be rank 0, and not yet hear its callers
   }
 }
 
@@ -159,7 +161,7 @@ bool Joining::is_welcome(FramedStream& stream) {
 /// Reads first and then looks at the clock: this process may have been stopped meanwhile. Where
 /// only one can be rank 0, waits for it as long as may be.
 std::optional<ControlFrame> Joining::await(FramedStream& stream) {
-  const Deadline deadline = has_one_endpoint() ? deadline_ : within(kSilencePatience);
+  const Deadline deadline = has_one_endpoint() ? deadline_ : within(patience_);
   while (true) {
     if (std::optional<ControlFrame> frame = stream.receive()) {
       return frame;

@@ -95,6 +95,13 @@ MeetingPlace invite_all(const RendezvousPlan& plan) {
 } // namespace
 
 MeetingPlace settle_place(const RendezvousPlan& plan) {
+  if (plan.listener) {
+    return {plan.listener->take(), {}, read_handle(plan.listener->handle_text()).secret};
+  }
+  if (!plan.handle.empty()) {
+    RendezvousPoint point = read_handle(plan.handle);
+    return {{}, std::move(point.endpoints), std::move(point.secret)};
+  }
   if (!plan.all_gather) {
     return {};
   }
@@ -105,13 +112,11 @@ MeetingPlace settle_place(const RendezvousPlan& plan) {
   return {{}, std::move(shared.endpoints), std::move(shared.secret)};
 }
 
-/// The job's own secret is the better one: the all-gather may be overheard.
+/// Who overhears where the ranks meet still lacks the job's own secret, if it has one.
 Rendezvous::Rendezvous(const RendezvousPlan& plan, MeetingPlace place)
     : plan_(plan), credentials_(plan.credentials), timer_(plan.timeout, Clock::now()),
       streams_(plan.world) {
-  if (credentials_.secret.empty()) {
-    credentials_.secret = std::move(place.secret);
-  }
+  credentials_.secret += place.secret;
   if (plan_.rank == 0) {
     admit_all(std::move(place.listener));
   } else {

@@ -8,6 +8,7 @@
 #include "host/base/stop_order.hpp"
 #include "host/base/stream.hpp"
 #include "host/rendezvous/admission.hpp"
+#include "host/rendezvous/listener.hpp"
 #include "host/rendezvous/rendezvous_point.hpp"
 
 #include <chrono>
@@ -34,7 +35,9 @@ struct RendezvousPlan {
   AllGather all_gather{};     // tells the ranks where rank 0 listens
   std::string preferred_ip{}; // of rank 0, if it is one of its host's
   std::chrono::milliseconds keep_alive{10'000};
-  const StopOrder* stop = nullptr; // null: none comes
+  const StopOrder* stop = nullptr;      // null: none comes
+  std::shared_ptr<Listener> listener{}; // of rank 0, in place of the address; null: none
+  std::string handle{};                 // of the others: the listener's; empty: none
 };
 
 /// What is settled before the ranks meet.
@@ -44,8 +47,9 @@ struct MeetingPlace {
   std::string secret;              // drawn for this group; empty: none
 };
 
-/// Calls the plan's all-gather, if it has one: by it rank 0 tells the others where it listens, or
-/// that it cannot. Throws Error.
+/// Takes the plan's listener or reads the handle, if it has one; throws std::invalid_argument.
+/// Calls the all-gather, if it has one: by it rank 0 tells the others where it listens, or that it
+/// cannot. Throws Error.
 MeetingPlace settle_place(const RendezvousPlan& plan);
 
 /// Where the ranks of a job meet: rank 0 listens, the others connect and stay connected. Strangers
@@ -85,7 +89,7 @@ class Rendezvous {
   /// On rank 0: callers that were none of the job's ranks.
   std::uint64_t callers_turned_away() const { return callers_turned_away_; }
 
-  /// With the meeting place's secret, if the plan has none.
+  /// With the meeting place's secret.
   const Credentials& credentials() const { return credentials_; }
 
   /// The connection to a rank. Null where there is none.
@@ -129,7 +133,7 @@ class Rendezvous {
   std::string where() const;
 
   const RendezvousPlan plan_;
-  Credentials credentials_; // with the meeting place's secret, if the plan has none
+  Credentials credentials_; // with the meeting place's secret
   StallTimer timer_;        // since the constructor or gather() began to wait
   std::vector<std::unique_ptr<FramedStream>> streams_; // by rank
   Deadline next_look_ = Deadline::min();               // at the other ranks
