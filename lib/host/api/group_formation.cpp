@@ -261,7 +261,7 @@ AllocatedRings GroupFormation::make_rings(const std::vector<Introduction>& intro
     }
     return end.has_value();
   };
-  const AllocatedRings made = hold_rings(introductions, has_ended);
+  AllocatedRings made = hold_rings(introductions, has_ended);
   if (end) {
     throw Error(*end);
   }
