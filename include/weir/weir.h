@@ -453,11 +453,33 @@ weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);
 weir_status weir_wait(weir_request* request);
 void weir_release(weir_request* request); /* the same; NULL: does nothing */
 
+/* Called once the request is done: WEIR_OK, or the error that ended it, which weir_last_error tells
+ * there as well. Must not throw. */
+typedef void (*weir_done_function)(void* argument, weir_status status);
+
+/* Has `function` called exactly once when the request is done; if it is done, before this call
+ * returns, unless callbacks of its group are being called. Otherwise by the group's thread, or by
+ * one in weir_test, weir_group_progress, weir_group_close or a call that waits; never in
+ * weir_start_... or weir_group_abort. The group's callbacks come one at a time, in the order of the
+ * requests' ends. None comes after weir_group_close has returned.
+ *
+ * The callback may start calls, test and abort. What would wait is a WEIR_INVALID_ARGUMENT there:
+ * weir_wait and weir_wait_for of a request that is not done (which is not freed), calls that wait,
+ * weir_group_form, weir_forming_wait_for and weir_group_shrink; weir_group_close does nothing. It
+ * may release its request, if no other thread uses it; somebody must. A request has one callback at
+ * most. */
+weir_status weir_on_done(weir_request* request, weir_done_function function, void* argument);
+
 /* A descriptor for poll(2), so that one thread can wait for requests and for other things. Readable
- * while a request is done that nobody has tested or waited for since, and for ever after an error.
+ * while a request is done that nobody has tested or waited for since and that has no callback, and
+ * for ever after an error.
  * The group owns it: do not read or close it. -1: there is none, as for WEIR_PROGRESS_CALLER;
  * weir_last_error says why. */
 int weir_group_descriptor(weir_group* group);
+/* The same for all groups of the context, also later ones, but those with WEIR_PROGRESS_CALLER:
+ * readable while one of theirs is. Until weir_context_close; no descriptor of a group that is
+ * closed counts. */
+int weir_context_descriptor(weir_context* context);
 
 /* The error of this thread's last call that did not return WEIR_OK, with rank and cause. After
  * WEIR_PENDING "", or for whom weir_wait_for waits. */

@@ -30,6 +30,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace weir {
@@ -58,6 +59,13 @@ inline bool is_done(weir_status status) {
     throw Error(status);
   }
   return status == WEIR_OK;
+}
+
+inline int checked_descriptor(int descriptor) {
+  if (descriptor < 0) {
+    throw Error(WEIR_TRANSPORT_FAILURE);
+  }
+  return descriptor;
 }
 
 /// The element type of spans: float, double, and integers of 1, 2, 4 or 8 bytes. f16, bf16 and f8
@@ -98,6 +106,8 @@ class Context {
     is_done(weir_context_open(&options, &opened));
     context_.reset(opened);
   }
+
+  int descriptor() { return checked_descriptor(weir_context_descriptor(get())); }
 
   weir_context* get() const { return context_.get(); }
 
@@ -165,6 +175,21 @@ class Request {
 
   bool wait_for(std::chrono::duration<std::uint32_t, std::milli> timeout) {
     return is_done(weir_wait_for(request_.get(), timeout.count()));
+  }
+
+  /// Calls function(weir_status), as weir_on_done says. An Error made there of a status that is not
+  /// WEIR_OK has its text and rank.
+  template <typename Function>
+  void on_done(Function function) {
+    auto owned = std::make_unique<Function>(std::move(function));
+    is_done(weir_on_done(
+        request_.get(),
+        [](void* argument, weir_status status) {
+          const std::unique_ptr<Function> called(static_cast<Function*>(argument));
+          (*called)(status);
+        },
+        owned.get()));
+    owned.release(); // the callback's
   }
 
   /// May be called once, and then nothing else.
@@ -250,13 +275,7 @@ class Group {
     is_done(weir_group_abort_because(get(), why.c_str()));
   }
 
-  int descriptor() {
-    const int descriptor = weir_group_descriptor(get());
-    if (descriptor < 0) {
-      throw Error(WEIR_TRANSPORT_FAILURE);
-    }
-    return descriptor;
-  }
+  int descriptor() { return checked_descriptor(weir_group_descriptor(get())); }
 
   weir_group_statistics statistics() const {
     weir_group_statistics counted{};

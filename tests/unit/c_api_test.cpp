@@ -13,6 +13,8 @@
 #include <cstring>
 #include <functional>
 #include <gmock/gmock.h>
+#include <memory>
+#include <poll.h>
 #include <span>
 #include <string>
 #include <utility>
@@ -374,6 +376,121 @@ TEST_F(OneRank, WithoutAThreadDoesTheSameAndHasNoDescriptor) {
   EXPECT_EQ(weir_group_progress(group_), WEIR_ABORTED);
 }
 
+/// What a callback was called with.
+struct Told {
+  int times = 0;
+  weir_status status = WEIR_PENDING;
+  std::string error;
+  std::function<void()> then = [] {};
+};
+
+void tell(void* argument, weir_status status) {
+  Told& told = *static_cast<Told*>(argument);
+  ++told.times;
+  told.status = status;
+  told.error = status == WEIR_OK ? "" : weir_last_error();
+  told.then();
+}
+
+TEST_F(OneRank, CallsBackWhenARequestIsDone) {
+  weir_request* request = nullptr;
+  ASSERT_EQ(weir_start_barrier(group_, &request), WEIR_OK);
+  EXPECT_EQ(weir_on_done(request, nullptr, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("function: found NULL"));
+  Told told;
+  told.then = [&] { EXPECT_EQ(weir_wait(request), WEIR_OK) << "it is done"; };
+  EXPECT_EQ(weir_on_done(request, tell, &told), WEIR_OK);
+  EXPECT_EQ(told.times, 1);
+  EXPECT_EQ(told.status, WEIR_OK);
+}
+
+TEST_F(OneRank, TellsTheCallbackTheError) {
+  weir_request* request = nullptr;
+  std::vector<float> data(4, 1);
+  ASSERT_EQ(weir_start_barrier(group_, &request), WEIR_OK);
+  Told done;
+  EXPECT_EQ(weir_group_abort_because(group_, "enough"), WEIR_OK);
+  EXPECT_EQ(weir_on_done(request, tell, &done), WEIR_OK);
+  EXPECT_EQ(done.status, WEIR_OK) << "it was done before";
+  EXPECT_EQ(weir_on_done(request, tell, &done), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("request: found one with a callback"));
+  EXPECT_EQ(done.times, 1);
+  weir_release(request);
+}
+
+TEST_F(OneRank, RefusesToWaitInACallback) {
+  weir_request* request = nullptr;
+  ASSERT_EQ(weir_start_barrier(group_, &request), WEIR_OK);
+  Told told;
+  told.then = [&] {
+    EXPECT_EQ(weir_barrier(group_), WEIR_INVALID_ARGUMENT);
+    EXPECT_STREQ(weir_last_error(),
+                 "a call that waits: found within a callback; allowed there: calls that do not "
+                 "wait");
+    weir_group* shrunk = nullptr;
+    EXPECT_EQ(weir_group_shrink(group_, nullptr, &shrunk), WEIR_INVALID_ARGUMENT);
+    EXPECT_EQ(weir_group_form(context_, &options_, &shrunk), WEIR_INVALID_ARGUMENT);
+    weir_group_close(group_); // does nothing
+    EXPECT_THAT(weir_last_error(), StartsWith("weir_group_close: found within a callback"));
+    weir_request* next = nullptr;
+    EXPECT_EQ(weir_start_barrier(group_, &next), WEIR_OK);
+    EXPECT_EQ(weir_test(next), WEIR_OK);
+    weir_release(next);
+  };
+  EXPECT_EQ(weir_on_done(request, tell, &told), WEIR_OK);
+  EXPECT_EQ(told.times, 1);
+  weir_release(request);
+  EXPECT_EQ(weir_barrier(group_), WEIR_OK) << "it goes on";
+}
+
+bool is_readable(int descriptor) {
+  pollfd entry{descriptor, POLLIN, 0};
+  return poll(&entry, 1, 0) == 1;
+}
+
+TEST_F(OneRank, OneDescriptorTellsOfAllGroupsOfAContext) {
+  const int descriptor = weir_context_descriptor(context_);
+  ASSERT_GE(descriptor, 0) << weir_last_error();
+  EXPECT_EQ(weir_context_descriptor(context_), descriptor);
+  EXPECT_FALSE(is_readable(descriptor));
+  weir_group* later = nullptr;
+  ASSERT_EQ(weir_group_form(context_, &options_, &later), WEIR_OK) << weir_last_error();
+  options_.progress = WEIR_PROGRESS_CALLER; // has no descriptor
+  weir_group* without = nullptr;
+  ASSERT_EQ(weir_group_form(context_, &options_, &without), WEIR_OK) << weir_last_error();
+  for (weir_group* const group : {group_, later}) {
+    weir_request* request = nullptr;
+    ASSERT_EQ(weir_start_barrier(group, &request), WEIR_OK);
+    EXPECT_TRUE(is_readable(descriptor));
+    EXPECT_EQ(weir_test(request), WEIR_OK);
+    EXPECT_FALSE(is_readable(descriptor));
+    weir_release(request);
+  }
+  EXPECT_EQ(weir_group_abort(later), WEIR_OK);
+  EXPECT_EQ(weir_barrier(later), WEIR_ABORTED);
+  EXPECT_TRUE(is_readable(descriptor)) << "a group is over";
+  weir_group_close(without);
+  weir_group_close(later);
+  EXPECT_FALSE(is_readable(descriptor)) << "until it is closed";
+}
+
+TEST(CppApi, CallsAFunctionObjectBack) {
+  ContextOptions device;
+  device.device = "no-such-device";
+  device.ip = "10.0.0.1";
+  Context context(device);
+  EXPECT_GE(context.descriptor(), 0);
+  GroupOptions options;
+  options.world = 1;
+  options.rendezvous = "127.0.0.1:1";
+  Group group(context, options);
+  Request request = group.start_barrier();
+  weir_status told = WEIR_PENDING;
+  request.on_done([&told, alive = std::make_unique<int>(1)](weir_status status) { told = status; });
+  EXPECT_EQ(told, WEIR_OK);
+  EXPECT_THROW(request.on_done([](weir_status) {}), Error);
+}
+
 TEST_F(OneRank, ReducesItsOwnElementsAlone) {
   const std::vector<float> in{1.5F, -0.0F, 3e38F, -7};
   for (const weir_operation operation :
@@ -621,6 +738,11 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_EQ(weir_drop_operation(nullptr, WEIR_SUM), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_group_descriptor(nullptr), -1);
   EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
+  EXPECT_EQ(weir_context_descriptor(nullptr), -1);
+  EXPECT_THAT(weir_last_error(), StartsWith("context: found NULL"));
+  EXPECT_EQ(weir_on_done(
+                nullptr, [](void*, weir_status) {}, nullptr),
+            WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_test(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait_for(nullptr, 1), WEIR_INVALID_ARGUMENT);

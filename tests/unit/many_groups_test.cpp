@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <gmock/gmock.h>
 #include <memory>
@@ -239,6 +240,9 @@ class Visitor {
 
   int exact() const { return exact_; }
 
+  /// When the group is closed.
+  void expect_all_callbacks() const { EXPECT_EQ(callbacks_, callbacks_due_); }
+
  private:
   static constexpr std::size_t kCount = 300;
 
@@ -284,6 +288,10 @@ class Visitor {
     call->data.assign(kCount, group_.rank() + 1U);
     call->pending = group_.start_all_reduce(call->data.data(), call->data.data(), kCount,
                                             DataType::u32, Operation::sum);
+    if (dice_() % 2 == 0) {
+      ++callbacks_due_;
+      call->pending.on_done([this](const std::optional<Error>&) { ++callbacks_; });
+    }
     return call;
   }
 
@@ -328,17 +336,19 @@ class Visitor {
   std::mt19937_64 dice_;
   const int steps_;
   int exact_ = 0;
+  int callbacks_due_ = 0;
+  std::atomic<int> callbacks_ = 0;
 };
 
 /// Ends when its threads have done enough, or one of them has aborted it. Its rank's partner then
 /// lacks it, and ends as well.
 int visit(const GroupOptions& options, std::unique_ptr<FrameIo> frames, std::uint64_t seed) {
   constexpr int kThreads = 2; // of each of the group's two ranks
-  Group group(options, std::move(frames));
+  auto group = std::make_unique<Group>(options, std::move(frames));
   std::mt19937_64 dice(seed);
-  std::vector<Visitor> visitors;
+  std::deque<Visitor> visitors;
   for (int thread = 0; thread < kThreads; ++thread) {
-    visitors.emplace_back(group, dice(), static_cast<int>(20 + dice() % 200));
+    visitors.emplace_back(*group, dice(), static_cast<int>(20 + dice() % 200));
   }
   std::vector<std::thread> threads;
   for (Visitor& visitor : visitors) {
@@ -349,10 +359,14 @@ int visit(const GroupOptions& options, std::unique_ptr<FrameIo> frames, std::uin
     threads[static_cast<std::size_t>(thread)].join();
     exact += visitors[static_cast<std::size_t>(thread)].exact();
     if (dice() % 2 == 0) { // the other thread may be in a call that nobody else makes
-      group.abort();
+      group->abort();
     }
   }
-  group.abort();
+  group->abort();
+  group.reset();
+  for (const Visitor& visitor : visitors) {
+    visitor.expect_all_callbacks();
+  }
   return exact;
 }
 

@@ -204,8 +204,23 @@ weir_status weir_wait(weir_request* request) {
     object_at(request, "request").pending.wait();
     return WEIR_OK;
   });
-  delete request;
+  if (status != WEIR_INVALID_ARGUMENT) { // it is not over, in a callback
+    delete request;
+  }
   return status;
+}
+
+weir_status weir_on_done(weir_request* request, weir_done_function function, void* argument) {
+  return guarded([&] {
+    host::Pending& pending = object_at(request, "request").pending;
+    if (function == nullptr) {
+      throw std::invalid_argument("function: found NULL; allowed: one of the caller's");
+    }
+    pending.on_done([function, argument](const std::optional<host::Error>& error) {
+      function(argument, error ? guarded([&]() -> weir_status { throw *error; }) : WEIR_OK);
+    });
+    return WEIR_OK;
+  });
 }
 
 void weir_release(weir_request* request) {

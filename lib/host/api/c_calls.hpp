@@ -33,7 +33,10 @@ weir_status started(weir_request** request, Start start_it) {
 template <typename... Parameters, typename... Arguments>
 weir_status call(weir_status (*start_it)(Parameters...), Arguments... arguments) {
   weir_request* request = nullptr;
-  const weir_status status = start_it(arguments..., &request);
+  const weir_status status = guarded([&] {
+    refuse_within_callback("a call that waits");
+    return start_it(arguments..., &request);
+  });
   return status == WEIR_OK ? weir_wait(request) : status;
 }
 

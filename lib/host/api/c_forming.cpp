@@ -76,6 +76,7 @@ weir_status weir_forming_test(weir_forming* forming) {
 
 weir_status weir_forming_wait_for(weir_forming* forming, uint32_t timeout_ms) {
   return guarded([&] {
+    host::refuse_within_callback("weir_forming_wait_for");
     const std::chrono::milliseconds timeout(timeout_ms);
     return forming_at(forming).wait_for(timeout) ? WEIR_OK : still_pending({});
   });

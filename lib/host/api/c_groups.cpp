@@ -24,6 +24,17 @@ std::span<std::uint8_t> memory_at(void* address, std::size_t bytes) {
   return {&object_at(static_cast<std::uint8_t*>(address), "address"), bytes};
 }
 
+/// -1 after an error.
+template <typename Body>
+int descriptor_of(Body body) {
+  int descriptor = -1;
+  guarded([&] {
+    descriptor = body();
+    return WEIR_OK;
+  });
+  return descriptor;
+}
+
 } // namespace
 
 weir_status weir_context_open(const weir_context_options* options, weir_context** context) {
@@ -62,6 +73,7 @@ void weir_memory_release(weir_memory* memory) {
 weir_status weir_group_form(weir_context* context, const weir_group_options* options,
                             weir_group** group) {
   return guarded([&] {
+    host::refuse_within_callback("weir_group_form");
     object_at(group, "group") = nullptr;
     const std::shared_ptr<host::Device>& device = object_at(context, "context").device;
     *group = new weir_group(device, host::Group(read_options(options, device->options()), *device));
@@ -72,6 +84,7 @@ weir_status weir_group_form(weir_context* context, const weir_group_options* opt
 weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
                               weir_group** shrunk) {
   return guarded([&] {
+    host::refuse_within_callback("weir_group_shrink");
     object_at(shrunk, "shrunk") = nullptr;
     host::Group& over = object_at(group, "group").group;
     host::GroupOptions next = over.options();
@@ -126,7 +139,11 @@ weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics*
 }
 
 void weir_group_close(weir_group* group) {
-  delete group;
+  guarded([&] {
+    host::refuse_within_callback("weir_group_close");
+    delete group;
+    return WEIR_OK;
+  });
 }
 
 uint16_t weir_group_rank(const weir_group* group) {
@@ -163,10 +180,9 @@ const char* weir_group_missing_rings(const weir_group* group) {
 }
 
 int weir_group_descriptor(weir_group* group) {
-  int descriptor = -1;
-  guarded([&] {
-    descriptor = object_at(group, "group").group.descriptor();
-    return WEIR_OK;
-  });
-  return descriptor;
+  return descriptor_of([&] { return object_at(group, "group").group.descriptor(); });
+}
+
+int weir_context_descriptor(weir_context* context) {
+  return descriptor_of([&] { return object_at(context, "context").device->descriptor(); });
 }

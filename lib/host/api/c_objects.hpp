@@ -33,7 +33,14 @@ struct weir_group {
   weir_group(std::shared_ptr<weir::host::Device> its_device, weir::host::Group formed)
       : device(std::move(its_device)), group(std::move(formed)),
         fallback_reason(group.fallback_reason()), rings(group.rings()),
-        missing_rings(group.missing_rings()) {}
+        missing_rings(group.missing_rings()) {
+    device->enter(group);
+  }
+
+  ~weir_group() { device->leave(group); }
+
+  weir_group(const weir_group&) = delete;
+  weir_group& operator=(const weir_group&) = delete;
 
   std::shared_ptr<weir::host::Device> device; // for a group that is shrunk to
   weir::host::Group group;

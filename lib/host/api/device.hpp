@@ -3,6 +3,7 @@
 
 #include "host/base/fork_watch.hpp"
 #include "host/base/group_options.hpp"
+#include "host/base/stream.hpp"
 #include "host/transport/nic.hpp"
 #include "host/transport/transport.hpp"
 #include "host/transport/user_memory.hpp"
@@ -11,8 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 namespace weir::host {
+
+class Group;
 
 /// A device by which groups reach the network, and the callers' memory that it knows. It is opened
 /// by the first that needs it; then all share it, and may outlive this object. Any thread may use
@@ -31,13 +35,24 @@ class Device {
   /// later. Throws Error.
   std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes);
 
+  /// Readable while the descriptor of a group that has entered is. Throws Error.
+  int descriptor();
+  /// A group without a thread has no descriptor, and is left out. The group stays where it is until
+  /// it leaves. Throws Error.
+  void enter(Group& group);
+  void leave(Group& group);
+
  private:
   std::shared_ptr<Nic> nic();
+  void watch(Group& group);
+  void refuse_elsewhere() const;
 
   const GroupOptions options_;
   const Birthplace birthplace_;
   std::mutex mutex_;
-  std::shared_ptr<Nic> nic_; // of verbs, once somebody needed it
+  std::shared_ptr<Nic> nic_;   // of verbs, once somebody needed it
+  std::vector<Group*> groups_; // that have entered and have descriptors
+  Socket events_;              // of all of them; empty until somebody wants it
 };
 
 } // namespace weir::host

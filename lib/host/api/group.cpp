@@ -47,8 +47,10 @@ void check(const SparseTensor& tensor, const Call& call) {
 
 } // namespace
 
+/// A callback of the request's may end the Pending meanwhile.
 bool Pending::test() {
-  return !request_ || request_->driver->test(*request_);
+  const std::shared_ptr<Request> request = request_;
+  return !request || request->driver->test(*request);
 }
 
 void Pending::wait() {
@@ -60,6 +62,14 @@ void Pending::wait() {
 bool Pending::wait_for(std::chrono::milliseconds timeout) {
   return !request_ ||
          request_->driver->wait_until(*request_, deadline_after(Clock::now(), timeout));
+}
+
+void Pending::on_done(DoneCallback callback) {
+  if (const std::shared_ptr<Request> request = request_) {
+    request->driver->on_done(request, std::move(callback));
+  } else {
+    callback(std::nullopt);
+  }
 }
 
 std::size_t Pending::bytes_done() const {

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,6 +57,9 @@ std::string find_defect(const GroupOptions& options);
 /// The same for what they say of the device.
 std::string find_device_defect(const GroupOptions& options);
 
+/// Throws std::invalid_argument in a callback of on_done, for what would wait there.
+void refuse_within_callback(std::string_view what);
+
 /// A call under way. The group owns its buffers until it is done.
 class Pending {
  public:
@@ -69,6 +73,9 @@ class Pending {
   /// Like wait, but for at most `timeout`, which may be milliseconds::max(). False after the
   /// timeout.
   bool wait_for(std::chrono::milliseconds timeout);
+  /// Has the callback called once test() would be true or throw: now, or by a thread that drives
+  /// the group then. Throws std::invalid_argument if there is one.
+  void on_done(std::function<void(const std::optional<Error>&)> callback);
   /// Bytes of the result that are here; 0 while calls before it are under way.
   std::size_t bytes_done() const;
   /// The ranks that are late, once this one has waited for the timeout: "rank 3 has not made call

@@ -23,12 +23,34 @@ constexpr auto kSoon = std::chrono::microseconds(100);
 constexpr auto kHeldBackPause = std::chrono::milliseconds(1); // of calls that may not start yet
 constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting caller that is notified
 
+thread_local bool is_within_callback = false;
+
+class WithinCallback {
+ public:
+  WithinCallback() { is_within_callback = true; }
+
+  ~WithinCallback() { is_within_callback = before_; }
+
+  WithinCallback(const WithinCallback&) = delete;
+  WithinCallback& operator=(const WithinCallback&) = delete;
+
+ private:
+  const bool before_ = is_within_callback; // of another group's request
+};
+
 GroupOptions with_rings(GroupOptions options, const std::vector<std::uint32_t>& rings) {
   options.rings = rings;
   return options;
 }
 
 } // namespace
+
+void refuse_within_callback(std::string_view what) {
+  if (is_within_callback) {
+    throw std::invalid_argument(
+        fmt::format("{}: found within a callback; allowed there: calls that do not wait", what));
+  }
+}
 
 GroupDriver::GroupDriver(GroupOptions options, Membership membership)
     : options_(with_rings(std::move(options), membership.rings)),
@@ -60,6 +82,46 @@ std::shared_ptr<Request> GroupDriver::start(std::shared_ptr<Request> request, co
   }
   end_sleep();
   return request;
+}
+
+void GroupDriver::on_done(const std::shared_ptr<Request>& request, DoneCallback callback) {
+  refuse_elsewhere();
+  Lock lock(mutex_);
+  requests_.set_callback(request, std::move(callback));
+  call_back(lock);
+}
+
+/// All that are due, without the lock, so that they may do what other threads may. Not those that
+/// another thread calls, or this one, further up.
+void GroupDriver::call_back(Lock& lock) {
+  if (!may_call_back()) {
+    return;
+  }
+  is_calling_ = true;
+  while (requests_.has_due()) {
+    const std::shared_ptr<Request> request = requests_.take_due();
+    const std::optional<Error> error = requests_.error_of(*request);
+    lock.unlock();
+    {
+      const WithinCallback within;
+      std::exchange(request->on_done, {})(error);
+    }
+    lock.lock();
+  }
+  is_calling_ = false;
+  if (closing_) {
+    changed_.notify_all();
+  }
+}
+
+/// A caller that drives. Others may take over meanwhile.
+void GroupDriver::call_back_while_waiting(Lock& lock) {
+  if (may_call_back()) {
+    --waiters_;
+    hand_over();
+    call_back(lock);
+    ++waiters_;
+  }
 }
 
 /// There is something new to do for the thread that drives.
@@ -222,6 +284,7 @@ void GroupDriver::visit() {
     is_visited_ = false;
     left_ = Clock::now();
   }
+  call_back(lock);
 }
 
 void GroupDriver::note_visit(Deadline now) {
@@ -236,12 +299,18 @@ bool GroupDriver::callers_come_often() const {
 
 bool GroupDriver::wait_until(Request& request, Deadline deadline) {
   refuse_elsewhere();
+  if (is_within_callback && !requests_.is_over(request)) {
+    refuse_within_callback("wait");
+  }
   Lock lock(mutex_);
   ++waiters_;
   for (Deadline now = Clock::now(); !requests_.is_over(request) && now < deadline;
        now = left_ = Clock::now()) {
     if (may_step()) {
       step(lock, deadline);
+      if (requests_.has_due()) {
+        call_back_while_waiting(lock);
+      }
     } else if (waiters_ == 1) {
       give_way(lock); // the own thread is driving, and stops after this step
     } else {
@@ -251,6 +320,9 @@ bool GroupDriver::wait_until(Request& request, Deadline deadline) {
   --waiters_;
   visits_ = kOften;
   hand_over();
+  if (requests_.has_due()) {
+    call_back(lock);
+  }
   if (!requests_.is_empty()) {
     end_sleep();
   }
@@ -268,6 +340,8 @@ void GroupDriver::attend() {
   while (!closing_) {
     if (is_visited_) {
       wake_.wait_for(lock, kHandOver);
+    } else if (may_call_back()) {
+      call_back(lock);
     } else if (!is_own_turn()) {
       leave_it_to_others(lock);
     } else if (callers_come_often()) {
@@ -328,11 +402,7 @@ void GroupDriver::close() {
     closing_ = true;
     end_sleep();
     changed_.wait(lock, [this] { return !is_stepping_; });
-    end_if_aborted();
-    if (!requests_.is_empty() && !requests_.has_failed()) {
-      requests_.fail(closed_too_early());
-    }
-    changed_.notify_all();
+    end_calls(lock);
     end_rest();
   }
   if (thread_.joinable()) {
@@ -342,6 +412,19 @@ void GroupDriver::close() {
     membership_.leave();
   }
   release_rings();
+}
+
+/// Callbacks may start more.
+void GroupDriver::end_calls(Lock& lock) {
+  do {
+    end_if_aborted();
+    if (!requests_.is_empty() && !requests_.has_failed()) {
+      requests_.fail(closed_too_early());
+    }
+    changed_.notify_all();
+    call_back(lock);
+    changed_.wait(lock, [this] { return !is_calling_; });
+  } while (requests_.has_due() || !(requests_.is_empty() || requests_.has_failed()));
 }
 
 Error GroupDriver::closed_too_early() const {

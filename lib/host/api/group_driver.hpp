@@ -46,6 +46,11 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   /// True once it is done, false at the deadline.
   bool wait_until(Request& request, Deadline deadline);
 
+  /// Has the callback called when the request is over: by the thread that has driven it to its end
+  /// or by another one that drives; now, if it is over. One callback of the group at a time, in the
+  /// order of the requests' ends. Throws std::invalid_argument if the request has one.
+  void on_done(const std::shared_ptr<Request>& request, DoneCallback callback);
+
   /// Ends all calls, also those to come, at the next step at the latest.
   void abort(std::string_view why = {});
 
@@ -95,6 +100,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   void visit();
   void note_visit(Deadline now);
   bool callers_come_often() const;
+  void call_back(Lock& lock);
+  void call_back_while_waiting(Lock& lock);
+  void end_calls(Lock& lock);
   void sleep(Lock& lock);
   void end_sleep();
   void hand_over();
@@ -107,10 +115,14 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   }
 
   /// The own thread, after a step. A call that came during the step is not under way yet.
-  bool may_sleep() const { return waiters_ == 0 && may_step() && !requests_.may_start(); }
+  bool may_sleep() const {
+    return waiters_ == 0 && may_step() && !requests_.may_start() && !may_call_back();
+  }
 
-  /// The own thread's, to drive or to end.
-  bool is_own_turn() const { return closing_ || (waiters_ == 0 && may_step()); }
+  bool may_call_back() const { return requests_.has_due() && !is_calling_; }
+
+  /// The own thread's, to drive, to call back or to end.
+  bool is_own_turn() const { return closing_ || may_call_back() || (waiters_ == 0 && may_step()); }
 
   bool step(Lock& lock, Deadline deadline);
   template <typename Body>
@@ -132,6 +144,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   RequestQueue requests_;
   bool is_stepping_ = false;
   bool is_visited_ = false; // by a caller that makes one step
+  bool is_calling_ = false; // a thread is in a callback
   unsigned visitors_ = 0;   // callers that wait for the engine to pause
   unsigned waiters_ = 0;    // callers that drive the engine themselves
   Deadline left_;           // when one did so last, or looked

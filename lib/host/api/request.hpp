@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/base/error.hpp"
 #include "host/collective/engine.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +14,9 @@
 namespace weir::host {
 
 class GroupDriver;
+
+/// Called once a request is done, with the Error that ended it, if one did. Must not throw.
+using DoneCallback = std::function<void(const std::optional<Error>&)>;
 
 /// One call: its job, and the driver, which lives as long as the request.
 struct Request {
@@ -22,7 +27,10 @@ struct Request {
   std::vector<std::uint8_t>
       scaled;              // the input, of a call that multiplies it and has no other place
   bool is_counted = false; // by the group's DoneEvent
-  bool is_seen = false;    // its caller knows that it is done
+  bool is_seen = false;    // its caller knows that it is done, or is called
+  DoneCallback on_done;    // until it has been called
+  bool has_callback = false;
+  bool is_due = false; // its callback is called, or soon
 };
 
 } // namespace weir::host

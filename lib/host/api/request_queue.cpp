@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 namespace weir::host {
@@ -31,6 +32,9 @@ bool RequestQueue::retire_done() {
   const std::size_t before = requests_.size();
   while (!requests_.empty() && requests_.front()->job.done) {
     note_done(*requests_.front());
+    if (requests_.front()->has_callback) {
+      note_over(requests_.front());
+    }
     requests_.pop_front();
     assert(started_ != 0);
     --started_;
@@ -48,6 +52,9 @@ void RequestQueue::fail(const Error& error) {
       request->sparse->outcome()->fail(error);
     }
   }
+  for (const std::shared_ptr<Request>& request : requests_) {
+    note_over(request);
+  }
   requests_.clear();
   done_event_.end();
   started_ = 0;
@@ -62,14 +69,48 @@ void RequestQueue::note_done(Request& request) {
   }
 }
 
+void RequestQueue::note_seen(Request& request) {
+  if (!std::exchange(request.is_seen, true) && request.is_counted) {
+    done_event_.take_done();
+  }
+}
+
+void RequestQueue::note_over(const std::shared_ptr<Request>& request) {
+  if (request->has_callback && !std::exchange(request->is_due, true)) {
+    due_.push_back(request);
+    has_due_ = true;
+  }
+}
+
+void RequestQueue::set_callback(const std::shared_ptr<Request>& request, DoneCallback callback) {
+  if (request->has_callback) {
+    throw std::invalid_argument("request: found one with a callback; allowed: one without");
+  }
+  request->on_done = std::move(callback);
+  request->has_callback = true;
+  note_seen(*request); // nobody needs to look for it any more
+  if (is_over(*request)) {
+    note_over(request);
+  }
+}
+
+std::shared_ptr<Request> RequestQueue::take_due() {
+  std::shared_ptr<Request> request = std::move(due_.front());
+  due_.pop_front();
+  has_due_ = !due_.empty();
+  return request;
+}
+
+std::optional<Error> RequestQueue::error_of(const Request& request) const {
+  return request.job.done ? std::nullopt : failure_;
+}
+
 bool RequestQueue::outcome_of(Request& request) {
   if (!request.job.done) {
     throw_if_failed();
     return false;
   }
-  if (!std::exchange(request.is_seen, true) && request.is_counted) {
-    done_event_.take_done();
-  }
+  note_seen(request);
   return true;
 }
 

@@ -50,6 +50,18 @@ class RequestQueue {
   /// True if it is done; its caller knows then. Throws the error that ended it.
   bool outcome_of(Request& request);
 
+  /// The callback becomes due when the request is over, perhaps now. Throws std::invalid_argument
+  /// if the request has one.
+  void set_callback(const std::shared_ptr<Request>& request, DoneCallback callback);
+
+  bool has_due() const { return has_due_; }
+
+  /// The first request whose callback is due. There is one.
+  std::shared_ptr<Request> take_due();
+
+  /// That ended a request that is over.
+  std::optional<Error> error_of(const Request& request) const;
+
   /// Readable while requests are done and their callers do not know it, or after the end.
   int descriptor() { return done_event_.descriptor(); }
 
@@ -57,10 +69,14 @@ class RequestQueue {
 
  private:
   void note_done(Request& request);
+  void note_seen(Request& request);
+  void note_over(const std::shared_ptr<Request>& request);
 
   Membership& membership_;
   std::deque<std::shared_ptr<Request>> requests_;
-  std::size_t started_ = 0; // of those
+  std::deque<std::shared_ptr<Request>> due_; // over, and their callbacks not called yet
+  bool has_due_ = false;                     // any of those
+  std::size_t started_ = 0;                  // of those
   std::uint64_t calls_ = 0;
   std::optional<Error> failure_;
   std::atomic<bool> has_failed_ = false; // written last
