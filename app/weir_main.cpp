@@ -200,7 +200,7 @@ class Eal {
     }
   }
 
-  ~Eal() { rte_eal_cleanup(); }
+  ~Eal() { ethdev::end_eal(); }
 
   Eal(const Eal&) = delete;
   Eal& operator=(const Eal&) = delete;

@@ -2,6 +2,7 @@
 #include "lab.hpp"
 
 #include "coming_rings.hpp"
+#include "ethdev/eal.hpp"
 
 #include <fmt/format.h>
 #include <rte_eal.h>
@@ -130,7 +131,7 @@ Eal::Eal(Roles roles)
 
 Eal::~Eal() {
   const std::string runtime = rte_eal_get_runtime_dir();
-  rte_eal_cleanup();
+  ethdev::end_eal();
   std::error_code ignored;
   std::filesystem::remove_all(runtime, ignored);
 }

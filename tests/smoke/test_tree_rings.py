@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -242,16 +243,35 @@ def memif_slow_hangup(lab: Lab) -> None:
     spine.stop()
 
 
-@smoke_test("tree-memif-stopped-server")
-def memif_stopped_server(lab: Lab) -> None:
-    """A switch calls the stopped one above, and waits in its queue: it answers meanwhile, and both live when that one goes on."""
-    fabric = lab.namespace()
-    spine = start_over_memif(lab, fabric, "spine")
-    os.killpg(spine.process.pid, signal.SIGSTOP)
-    leaf = start_over_memif(lab, fabric, "leaf")
+def start_below_a_stopped_spine(lab: Lab, namespace: Namespace, spine: Weir) -> None:
+    """It answers while its call waits, or is not made, and has its link when the spine goes on."""
+    leaf = start_over_memif(lab, namespace, "leaf")
     time.sleep(UNANSWERED_CALL_S)
     leaf.ask("/weir/port/stats,up0")
     os.killpg(spine.process.pid, signal.SIGCONT)
     wait_for(lambda: "up" in str(leaf.ask("/weir/port/info,up0")), 15, "the link to the switch above does not come")
     leaf.stop()
     spine.stop()
+
+
+@smoke_test("tree-memif-stopped-server")
+def memif_stopped_server(lab: Lab) -> None:
+    """A switch calls the stopped one above once, and waits in its queue. The kernel tells it nothing of the queue: that is in
+    another namespace."""
+    spine = start_over_memif(lab, lab.namespace(), "spine")
+    os.killpg(spine.process.pid, signal.SIGSTOP)
+    start_below_a_stopped_spine(lab, lab.namespace(), spine)
+
+
+@smoke_test("tree-memif-full-queue")
+def memif_full_queue(lab: Lab) -> None:
+    """A switch does not call a stopped one in whose queue others wait: it would wait with all its locks."""
+    fabric = lab.namespace()
+    spine = start_over_memif(lab, fabric, "spine")
+    os.killpg(spine.process.pid, signal.SIGSTOP)
+    with fabric.entered():
+        callers = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+    for caller in callers:
+        lab.on_end(caller.close)
+        caller.connect(str(lab.directory / "spine.sock"))
+    start_below_a_stopped_spine(lab, fabric, spine)

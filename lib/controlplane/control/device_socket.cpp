@@ -3,9 +3,11 @@
 
 #include "control/listener_queue.hpp"
 #include "ethdev/drivers.hpp"
+#include "files/unix_peers.hpp"
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -73,6 +75,20 @@ bool connects_once(std::string_view devargs) {
   const ethdev::DriverSocket& socket = ethdev::driver_of(devargs).socket;
   return socket.connects_once != nullptr && socket.connects_once(devargs) &&
          !ethdev::is_abstract(socket, devargs);
+}
+
+std::vector<std::uint64_t> connections_of(std::string_view devargs) {
+  const std::filesystem::path file = socket_file_of(devargs);
+  std::vector<std::uint64_t> inodes;
+  for (const files::UnixPeer& peer : files::unix_peers()) {
+    struct stat status {};
+
+    if (std::filesystem::path(peer.path).filename() == file.filename() &&
+        fstat(peer.descriptor, &status) == 0) {
+      inodes.push_back(status.st_ino);
+    }
+  }
+  return inodes;
 }
 
 bool has_to_wait_for_listener(std::string_view devargs) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::control {
 
@@ -38,9 +39,12 @@ Occupant occupant_of(const DeviceSocket& socket);
 /// is a file.
 bool connects_once(std::string_view devargs);
 
+/// The inode of each connection of this process to a socket that is called as that of such a
+/// device, in any folder: its server may name the same file otherwise.
+std::vector<std::uint64_t> connections_of(std::string_view devargs);
+
 /// Whether such a device cannot start now: nobody listens, or who does has not accepted all
-/// callers. To call that one would block, and to take back a call that waits there, perhaps ours,
-/// would abort DPDK's memif server.
+/// callers, so that to call might block.
 bool has_to_wait_for_listener(std::string_view devargs);
 
 } // namespace weir::control

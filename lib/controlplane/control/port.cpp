@@ -23,20 +23,18 @@
 #include <filesystem>
 #include <net/if.h>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace weir::control {
 namespace {
 
 constexpr std::uint16_t kNoDevice = RTE_MAX_ETHPORTS;
-
-/// Until a port that has just connected may be taken for one that its other end does not want. Who
-/// hangs up before the other end's first word makes DPDK 22.11's memif server abort.
-constexpr std::chrono::seconds kHandshakeTime{3};
 
 std::uint16_t find_device(const config::PortConfig& port) {
   std::uint16_t device = kNoDevice;
@@ -71,6 +69,13 @@ int numa_node_of_device(std::uint16_t device) {
   rte_eth_dev_info info{};
   const bool has_node = rte_eth_dev_info_get(device, &info) == 0 && is_pci(info);
   return has_node ? rte_eth_dev_socket_id(device) : kNoNode;
+}
+
+std::optional<std::uint64_t> first_besides(std::span<const std::uint64_t> others,
+                                           std::span<const std::uint64_t> all) {
+  const auto found = std::ranges::find_if(
+      all, [others](std::uint64_t one) { return std::ranges::count(others, one) == 0; });
+  return found == all.end() ? std::nullopt : std::optional(*found);
 }
 
 } // namespace
@@ -220,9 +225,10 @@ void Port::start_device() {
   if (has_to_wait_for_listener(config_.device)) {
     return;
   }
+  const std::vector<std::uint64_t> others = connections_of(config_.device);
   check(rte_eth_dev_start(device_), "cannot be started");
   is_started_ = true;
-  connects_until_ = std::chrono::steady_clock::now() + kHandshakeTime;
+  connection_ = first_besides(others, connections_of(config_.device));
 }
 
 bool Port::is_started() const {
@@ -389,12 +395,14 @@ void Port::tell_why_gone(const std::string& why) {
 
 bool Port::can_reconnect() {
   const std::lock_guard lock(one_user_);
-  if (link().starts_with("up")) {
-    connects_until_ = {};
-    return false;
-  }
-  return device_ != kNoDevice && std::chrono::steady_clock::now() >= connects_until_ &&
-         connects_once(config_.device) && !has_to_wait_for_listener(config_.device);
+  return device_ != kNoDevice && connects_once(config_.device) && !link().starts_with("up") &&
+         !is_calling() && !has_to_wait_for_listener(config_.device);
+}
+
+/// Whether its last call is neither answered nor refused. To take one back that waits makes DPDK
+/// 22.11's memif server abort.
+bool Port::is_calling() const {
+  return connection_ && std::ranges::count(connections_of(config_.device), *connection_) != 0;
 }
 
 void Port::restart() {

@@ -7,7 +7,6 @@
 #include "control/steering.hpp"
 #include "lcore/tx_port.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -117,6 +116,7 @@ class Port {
  private:
   std::string link() const;
   std::string remedy() const;
+  bool is_calling() const;
   void start_device();
   void stop_device();
   void close_device();
@@ -139,7 +139,7 @@ class Port {
   lcore::TxQueues tx_queues_;
   bool has_paired_queues_ = false; // the driver wants as many transmit as receive queues
   bool is_started_ = false;
-  std::chrono::steady_clock::time_point connects_until_{}; // its first link may take so long
+  std::optional<std::uint64_t> connection_; // to its driver's socket: the inode
   std::vector<std::string> warnings_;
   std::optional<Steering> steering_; // while the port is started, with `rx_steering: flow`
 };

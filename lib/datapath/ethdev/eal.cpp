@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ethdev/eal.hpp"
 
+#include "ethdev/interrupt_thread.hpp"
 #include "files/trusted_folder.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string_view>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace weir::ethdev {
@@ -125,13 +127,14 @@ void start_eal(std::vector<std::string>& arguments) {
                  is_mistake ? EalError::Fault::arguments : EalError::Fault::machine);
 }
 
-} // namespace weir::ethdev
-
-/// Stands before EAL's own, which it calls. Without /sys/module, where a container hides it, that
-/// one fails, and EAL with it; but there VFIO is only not available, as without its module.
-extern "C" [[gnu::visibility("default")]] int rte_vfio_enable(const char* module) {
-  using Enable = int(const char*);
-  static auto* const enable = reinterpret_cast<Enable*>(dlsym(RTLD_NEXT, "rte_vfio_enable"));
-  const int answer = enable(module);
-  return std::filesystem::exists(weir::ethdev::kModules) ? answer : 0;
+/// DPDK 22.11's clean-up unregisters what it has on the interrupt thread, which then looks at all
+/// that is registered still, such as memif's listeners, in memory that goes at the same time.
+void end_eal() {
+  try {
+    park_interrupt_thread();
+  } catch (const std::system_error&) { // nothing can be run there
+  }
+  rte_eal_cleanup();
 }
+
+} // namespace weir::ethdev

@@ -28,4 +28,7 @@ class EalError : public std::runtime_error {
 /// gives up there, whether a device needs VFIO or not. Throws EalError.
 void start_eal(std::vector<std::string>& arguments);
 
+/// Ends EAL, whose interrupt thread does nothing any more then. All devices are closed.
+void end_eal();
+
 } // namespace weir::ethdev

@@ -11,4 +11,8 @@ namespace weir::ethdev {
 /// throws, and std::system_error when EAL cannot run it.
 void on_interrupt_thread(std::function<void()> work);
 
+/// Keeps EAL's interrupt thread from all work, as long as the process lives. Call it once. Throws
+/// std::system_error when EAL cannot run anything there.
+void park_interrupt_thread();
+
 } // namespace weir::ethdev

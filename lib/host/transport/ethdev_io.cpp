@@ -2,6 +2,7 @@
 #include "host/transport/ethdev_io.hpp"
 
 #include "ethdev/device_end.hpp"
+#include "files/unix_peers.hpp"
 #include "host/base/error.hpp"
 #include "host/base/stream.hpp"
 
@@ -14,13 +15,9 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstddef>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <mutex>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <thread>
 
 namespace weir::host {
@@ -42,31 +39,12 @@ std::mutex& device_list() {
   return mutex;
 }
 
-/// The path of the socket's other end. Empty for all but sockets that have one.
-std::string peer_path(int descriptor) {
-  sockaddr_un address{};
-  socklen_t length = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (getpeername(descriptor, generic, &length) != 0 || address.sun_family != AF_UNIX) {
-    return {};
-  }
-  const std::size_t known = std::min<std::size_t>(length, sizeof(address));
-  const std::size_t begin = offsetof(sockaddr_un, sun_path);
-  const std::string_view path(address.sun_path, std::max(known, begin) - begin);
-  // An abstract path begins with a zero byte.
-  const std::size_t first = path.find_first_not_of('\0');
-  return first == std::string_view::npos ? "" : std::string(path.substr(first).data());
-}
-
 /// Keeps programs started by this process from inheriting memif's control socket: with a copy open,
 /// the switch would not see the end of this process.
 void close_on_exec(const std::string& devargs) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
-    const int descriptor = std::stoi(entry.path().filename());
-    const std::string path = peer_path(descriptor);
-    if (!path.empty() && devargs.find(path) != std::string::npos) {
-      fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  for (const files::UnixPeer& peer : files::unix_peers()) {
+    if (devargs.find(peer.path) != std::string::npos) {
+      fcntl(peer.descriptor, F_SETFD, FD_CLOEXEC);
     }
   }
 }

@@ -82,7 +82,7 @@ HostEal::~HostEal() {
   if (!birthplace_.is_here()) {
     return;
   }
-  rte_eal_cleanup();
+  ethdev::end_eal();
   std::error_code ignored;
   std::filesystem::remove_all(runtime_directory_, ignored);
 }
