@@ -228,6 +228,8 @@ bool is_as_declared(report::Stops declared, std::uint64_t stops) {
     return stops == 0;
   case report::Stops::one:
     return stops == 1;
+  case report::Stops::one_at_most:
+    return stops <= 1;
   case report::Stops::one_for_each_part:
     return stops > 1;
   }

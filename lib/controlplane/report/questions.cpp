@@ -71,7 +71,7 @@ constexpr std::array kQuestions{
              Stops::one, answer<tables::kStuck, tables::kWaitedFor>, show_stuck},
     Question{"show hellos", "/weir/hellos",
              "hellos of trees' rings that are refused here, those for rings that are not here too",
-             Stops::one, answer<tables::kRefusedHellos>, without_argument<show_hellos>},
+             Stops::one_at_most, answer<tables::kRefusedHellos>, without_argument<show_hellos>},
     Question{"show reclaimed", "/weir/reclaimed", "rings that the switch took back, and why",
              Stops::none, answer<tables::kReclaimed, tables::kReclaims>,
              without_argument<show_reclaimed>},

@@ -35,6 +35,7 @@ const Argument* argument_in(std::string_view grammar);
 enum class Stops : std::uint8_t {
   none,
   one,
+  one_at_most,       // none while there is nothing to tell
   one_for_each_part, // of a table too long for one stop; its rows may be from different moments
 };
 
