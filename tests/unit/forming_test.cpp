@@ -36,14 +36,6 @@ using testing::HasSubstr;
 // Much less than any time limit of these tests, and enough for a machine that is busy.
 constexpr std::chrono::seconds kAtOnce{4};
 
-/// Every rank gives its number plus one.
-void expect_sum(Group& group) {
-  std::vector<std::uint32_t> data(3000, group.rank() + 1U);
-  group.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
-  const std::uint32_t world = group.world();
-  EXPECT_EQ(data, std::vector<std::uint32_t>(3000, world * (world + 1) / 2));
-}
-
 Group polled(Forming& forming) {
   while (!forming.test()) {
     std::this_thread::yield();

@@ -129,13 +129,6 @@ class HeldRingsJob : public testing::Test {
   const Environment module_{{"WEIR_SWITCH_MODULE", WEIR_FAKE_MODULE}};
 };
 
-void expect_sum(Group& group) {
-  std::vector<std::uint32_t> data(3000, group.rank() + 1U);
-  group.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
-  const std::uint32_t world = group.world();
-  EXPECT_EQ(data, std::vector<std::uint32_t>(3000, world * (world + 1) / 2));
-}
-
 TEST_F(HeldRingsJob, AreMadeWithAllRanksInOrderAndEndWithTheGroup) {
   plan_.rings = {kFirst, kFirst + 1};
   HostFabric fabric(rings_of(plan_), plan_.world);

@@ -74,6 +74,14 @@ inline void expect_none(const std::vector<Ending>& endings) {
   }
 }
 
+/// Every rank gives its number plus one.
+inline void expect_sum(Group& group, std::size_t count = 3000) {
+  std::vector<std::uint32_t> data(count, group.rank() + 1U);
+  group.all_reduce(data.data(), data.data(), count, DataType::u32, Operation::sum);
+  const std::uint32_t world = group.world();
+  EXPECT_EQ(data, std::vector<std::uint32_t>(count, world * (world + 1) / 2));
+}
+
 /// A job of threads around one fabric.
 struct JobPlan {
   std::uint16_t world = 2;

@@ -29,13 +29,6 @@ using testing::StartsWith;
 
 constexpr std::chrono::seconds kAtOnce{4};
 
-void expect_sum(Group& group) {
-  std::vector<std::uint32_t> data(3000, group.rank() + 1U);
-  group.all_reduce(data.data(), data.data(), data.size(), DataType::u32, Operation::sum);
-  const std::uint32_t world = group.world();
-  EXPECT_EQ(data, std::vector<std::uint32_t>(3000, world * (world + 1) / 2));
-}
-
 std::shared_ptr<Listener> listen_on(const std::string& address) {
   return std::make_shared<Listener>(address, "");
 }

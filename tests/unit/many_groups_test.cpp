@@ -27,14 +27,6 @@
 namespace weir::host::many_groups_test {
 namespace {
 
-/// Every rank gives its number plus one.
-void expect_sum(Group& group, std::size_t count) {
-  std::vector<std::uint32_t> data(count, group.rank() + 1U);
-  group.all_reduce(data.data(), data.data(), count, DataType::u32, Operation::sum);
-  const std::uint32_t world = group.world();
-  EXPECT_EQ(data, std::vector<std::uint32_t>(count, world * (world + 1) / 2));
-}
-
 /// Rings 1 and 2 have the same members, so both groups' frames take the same links.
 class TwoGroups : public testing::TestWithParam<Fallback> {};
 
