@@ -78,8 +78,11 @@ bool connects_once(std::string_view devargs) {
 }
 
 std::vector<std::uint64_t> connections_of(std::string_view devargs) {
-  const std::filesystem::path file = socket_file_of(devargs);
   std::vector<std::uint64_t> inodes;
+  if (!connects_once(devargs)) {
+    return inodes;
+  }
+  const std::filesystem::path file = socket_file_of(devargs);
   for (const files::UnixPeer& peer : files::unix_peers()) {
     struct stat status {};
 

@@ -112,9 +112,12 @@ void PortAdmin::withhold_unstarted() {
 
 /// reconnect() gives it back.
 void PortAdmin::withhold_unless_started(std::uint16_t place, const Port& port, const Quiesce&) {
-  for (std::size_t i = 0; i < chassis_.lcores.size() && !port.is_started(); ++i) {
-    chassis_.lcores[i].remove_rx_queues(place);
-    chassis_.lcores[i].close_tx_port(place);
+  if (port.is_started()) {
+    return;
+  }
+  for (const auto& lcore : chassis_.lcores) {
+    lcore->remove_rx_queues(place);
+    lcore->close_tx_port(place);
   }
 }
 
