@@ -69,10 +69,11 @@ def torch_training(lab: Lab) -> None:
 
 def run_exactly(job: TorchJob, program: str, victim: int | None = None, **environment: str) -> None:
     """A program of this folder, which compares everything by itself. The victim kills itself."""
-    for rank in job.start(Path(__file__).parent / f"{program}.py", **environment):
-        status, output = rank.wait(JOB_S)
-        is_due = status == -signal.SIGKILL if rank.number == victim else status == 0 and f"{program}: exact" in output
-        expect(is_due, f"rank {rank.number}: {status}, {output[-3000:]}")
+    ranks = job.start(Path(__file__).parent / f"{program}.py", **environment)
+    ended = [(rank, *rank.wait(JOB_S)) for rank in ranks]
+    unlike = [f"rank {rank.number}: {status}, {output[-3000:]}" for rank, status, output in ended
+              if not (status == -signal.SIGKILL if rank.number == victim else status == 0 and f"{program}: exact" in output)]
+    expect(not unlike, "\n".join(unlike))
     job.switch.stop()
 
 

@@ -72,6 +72,23 @@ def broadcast_every_type(rank: int) -> None:
         expect_equal(tensor, torch.tensor(values(number % RANKS, 1000), dtype=dtype), f"broadcast of {dtype}")
 
 
+def move_other_types(rank: int) -> None:
+    """What is not reduced is bytes."""
+    before = weir_calls()
+    flags = torch.tensor([rank == 2, rank != 2, True])
+    dist.broadcast(flags, src=2)
+    expect_equal(flags, torch.tensor([True, False, True]), "broadcast of bool")
+    turned = torch.tensor([rank + 2j])
+    opts = dist.BroadcastOptions()
+    opts.rootRank = 1
+    group().broadcast([turned.conj() if rank == 1 else turned], opts).wait()
+    expect_equal(turned, torch.tensor([rank + 2j if rank == 1 else 1 - 2j]), "broadcast of a conjugate view")
+    gathered = [torch.zeros(3, dtype=torch.bool) for _ in range(RANKS)]
+    dist.all_gather(gathered, torch.tensor([i < rank for i in range(3)]))
+    expect_equal(torch.stack(gathered).sum(1), torch.tensor([0, 1, 2, 3]), "all_gather of bool")
+    expect(weir_calls() == before + 3, "went to Gloo")
+
+
 def reduce_coalesced(rank: int) -> None:
     """Tensors of unlike shapes as one call, one of them with gaps."""
     square = torch.tensor(values(rank, 64)).reshape(8, 8).t()
@@ -229,7 +246,6 @@ def call_gloo(rank: int) -> None:
     gathered = [torch.zeros(3) for _ in range(RANKS)] if rank == 1 else None
     dist.gather(torch.full((3,), float(rank)), gathered, dst=1)
     expect(gathered is None or torch.equal(torch.stack(gathered)[:, 0], torch.arange(4.0)), f"gather: {gathered}")
-    expect_gloos_error("Invalid scalar type", lambda: dist.broadcast(torch.tensor([True]), src=2))
     expect_gloos_error("with non-integral dtype", lambda: dist.all_reduce(torch.ones(1), op=dist.ReduceOp.BAND))
     sparse = torch.sparse_coo_tensor([[rank]], [1.0], (RANKS,))
     dist.all_reduce(sparse)
@@ -323,6 +339,7 @@ def main() -> None:
     expect(dist.get_backend() == "weir" and group().algorithm == "switch", f"{dist.get_backend()}, {group().algorithm}")
     reduce_every_type(rank)
     broadcast_every_type(rank)
+    move_other_types(rank)
     reduce_coalesced(rank)
     reduce_to_each_root(rank)
     gather_from_all(rank)

@@ -17,7 +17,7 @@ from lab import Lab
 from netns import KILLED_WITH_US, run
 from weir import BUILD, ROOT, Failed, Skipped, Weir, configuration, expect
 
-PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
+PYTHON = os.environ.get("WEIR_TORCH_PYTHON", "/usr/bin/python3")  # Debian's, which has Debian's packages
 TRAIN = ROOT / "docs/examples/train.py"
 MASTER_PORT = "7480"  # in a namespace, where nobody else listens
 

@@ -7,6 +7,8 @@
     dist.init_process_group("weir")
 """
 
+import inspect
+
 from torch.distributed import Backend
 
 from .c_api import WeirError
@@ -15,4 +17,5 @@ from .process_group import ProcessGroupWeir, create_group
 
 __all__ = ["Options", "ProcessGroupWeir", "WeirError"]
 
-Backend.register_backend("weir", create_group, extended_api=True)
+_knows_devices = "devices" in inspect.signature(Backend.register_backend).parameters  # since torch 2.0
+Backend.register_backend("weir", create_group, extended_api=True, **({"devices": ["cpu"]} if _knows_devices else {}))

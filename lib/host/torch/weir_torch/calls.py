@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Union
+from typing import Optional, Union
 
 import torch
 from torch._C._distributed_c10d import Work
@@ -37,8 +37,10 @@ class WeirWork(Work):
 
     _kept: OrderedDict[int, WeirWork] = OrderedDict()
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: timedelta = FOR_EVER) -> None:
+        """`timeout` is of a wait that names none."""
         super().__init__()
+        self._timeout = timeout
         self._over = threading.Event()
         self._outcome: Outcome = []
         self.ending: Future = Future()
@@ -72,8 +74,12 @@ class WeirWork(Work):
     def is_success(self) -> bool:
         return self.is_completed() and not isinstance(self._outcome, Exception)
 
+    def exception(self) -> Optional[Exception]:
+        return self._outcome if isinstance(self._outcome, Exception) else None
+
     def wait(self, timeout: timedelta = FOR_EVER) -> bool:
-        if not self._over.wait(timeout.total_seconds() if timeout != FOR_EVER else None):
+        timeout = self._timeout if timeout <= FOR_EVER else timeout
+        if not self._over.wait(timeout.total_seconds() if timeout > FOR_EVER else None):
             raise RuntimeError(f"weir_torch: the call is not done after {timeout}; it goes on")
         self._let_go()
         result_of(self._outcome)
@@ -122,11 +128,13 @@ class Call:
 
 @dataclass
 class CallStatistics:
-    """`seconds`: how long at least one call was under way, the wait for the slowest rank included."""
+    """`calls` and `bytes` went through Weir. `seconds`: how long at least one of them was under way, the wait for the slowest
+    rank included. `gloo_calls` went to the inner Gloo group."""
 
     calls: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    gloo_calls: int = 0
 
 
 class Calls:
@@ -144,19 +152,19 @@ class Calls:
         self._waiter = waiter()
         self._waiter.add(self._descriptor, self._look)
 
-    def start(self, collective: Collective) -> WeirWork:
+    def start(self, collective: Collective, timeout: timedelta = FOR_EVER) -> WeirWork:
         if not torch.autograd._profiler_enabled():
-            return self._start(collective)
+            return self._start(collective, timeout)
         with record_function(f"weir:{collective.name}") as span:
-            work = self._start(collective)
+            work = self._start(collective, timeout)
             span._call_end_callbacks_on_future(work.ending)  # and not at the end of this block
         return work
 
-    def _start(self, collective: Collective) -> WeirWork:
+    def _start(self, collective: Collective, timeout: timedelta) -> WeirWork:
         with self._lock:
             if self._closed:
                 raise RuntimeError("weir_torch: the process group is closed")
-            call = Call(collective, collective.start(self._group), WeirWork())
+            call = Call(collective, collective.start(self._group), WeirWork(timeout))
             if not self._under_way:
                 self._busy_since = time.monotonic()
                 self._waiter.watch(self._descriptor)

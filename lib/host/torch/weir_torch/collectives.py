@@ -24,18 +24,19 @@ REDUCTIONS = ((ReduceOp.SUM, OPERATIONS["WEIR_SUM"]), (ReduceOp.MIN, OPERATIONS[
               (ReduceOp.BOR, OPERATIONS["WEIR_OR"]), (ReduceOp.BXOR, OPERATIONS["WEIR_XOR"]))
 
 
-def is_weirs(tensors: Sequence[torch.Tensor]) -> bool:
-    """Decided by what is equal on all ranks, or they would call different things. So it does not ask for contiguity."""
+def are_movable(tensors: Sequence[torch.Tensor]) -> bool:
+    """Of any type, because what is not reduced is bytes. Decided by what is equal on all ranks, or they would call
+    different things. So it does not ask for contiguity."""
     return len({tensor.dtype for tensor in tensors}) == 1 and all(
-        tensor.dtype in TYPES and tensor.layout == torch.strided and tensor.device.type == "cpu" for tensor in tensors)
+        tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized for tensor in tensors)
 
 
 def operation_for(wanted: ReduceOp, tensors: Sequence[torch.Tensor]) -> Optional[int]:
     """None if Weir has none for the tensors' type."""
-    if not is_weirs(tensors):
+    if not are_movable(tensors) or tensors[0].dtype not in TYPES:
         return None
     return next((number for operation, number in REDUCTIONS
-                 if operation == wanted and library.weir_is_reducible(TYPES[tensors[0].dtype], number)), None)
+                 if wanted == operation and library.weir_is_reducible(TYPES[tensors[0].dtype], number)), None)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,19 @@ def bytes_of(data: torch.Tensor) -> int:
 
 
 def contiguous(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous()
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+
+
+def elements_of(data: torch.Tensor) -> tuple[int, int]:
+    """Count and type, as the library moves them."""
+    if data.dtype in TYPES:
+        return data.numel(), TYPES[data.dtype]
+    return bytes_of(data), TYPES[torch.uint8]
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()  # since torch 2.0
+    return storage.data_ptr()
 
 
 def copy_back(data: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
@@ -71,7 +84,7 @@ def copy_back(data: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor]) -> 
 
 def apart(data: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """A copy if they may overlap: the library's buffers do not."""
-    return data.clone() if data.storage().data_ptr() == other.storage().data_ptr() else data
+    return data.clone() if memory_of(data) == memory_of(other) else data
 
 
 def all_reduce(tensor: torch.Tensor, operation: int) -> Collective:
@@ -96,7 +109,7 @@ def reduce(tensor: torch.Tensor, operation: int, root: int) -> Collective:
 def broadcast(tensor: torch.Tensor, root: int) -> Collective:
     data = contiguous(tensor)
     return Collective("broadcast", [tensor], (data,), lambda group: group.start_broadcast(
-        data.data_ptr(), data.numel(), TYPES[data.dtype], root), lambda: copy_back([data], [tensor]))
+        data.data_ptr(), *elements_of(data), root), lambda: copy_back([data], [tensor]))
 
 
 def all_gather(results: list[torch.Tensor], whole: torch.Tensor, parts: Sequence[torch.Tensor],
@@ -104,7 +117,7 @@ def all_gather(results: list[torch.Tensor], whole: torch.Tensor, parts: Sequence
     """Into `whole`, whose `parts` then are the results."""
     data = apart(contiguous(tensor), whole)
     return Collective("all_gather", results, (whole, data), lambda group: group.start_all_gather(
-        data.data_ptr(), whole.data_ptr(), data.numel(), TYPES[data.dtype]), lambda: copy_back(parts, results))
+        data.data_ptr(), whole.data_ptr(), *elements_of(data)), lambda: copy_back(parts, results))
 
 
 def all_gather_into(result: torch.Tensor, tensor: torch.Tensor) -> Collective:
@@ -117,6 +130,24 @@ def all_gather_list(results: list[torch.Tensor], tensor: torch.Tensor) -> Collec
     return all_gather(results, whole, list(whole), tensor)
 
 
+def all_gather_into_each(results: list[torch.Tensor], tensors: list[torch.Tensor], ranks: int) -> Collective:
+    """Several, of any types, as one call: their bytes lie one after the other."""
+    if len(tensors) == 1:
+        return all_gather_into(results[0], tensors[0])
+    data = torch.cat([as_bytes(tensor) for tensor in tensors])
+    whole = torch.empty(ranks, data.numel(), dtype=torch.uint8)
+
+    def finish() -> None:
+        for result, part in zip(results, whole.split([bytes_of(tensor) for tensor in tensors], dim=1), strict=True):
+            result.detach().copy_(part.flatten().view(result.dtype).view_as(result))
+    return Collective("all_gather", results, (whole, data), lambda group: group.start_all_gather(
+        data.data_ptr(), whole.data_ptr(), *elements_of(data)), finish)
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return contiguous(tensor).flatten().view(torch.uint8)
+
+
 def reduce_scatter(result: torch.Tensor, whole: torch.Tensor, operation: int) -> Collective:
     """Of `whole`, each rank's part after the other's."""
     data = contiguous(result)
@@ -124,6 +155,19 @@ def reduce_scatter(result: torch.Tensor, whole: torch.Tensor, operation: int) ->
     return Collective("reduce_scatter", [result], (source, data), lambda group: group.start_reduce_scatter(
         source.data_ptr(), data.data_ptr(), data.numel(), TYPES[data.dtype], operation),
         lambda: copy_back([data], [result]))
+
+
+def reduce_scatter_each(results: list[torch.Tensor], tensors: list[torch.Tensor], operation: int,
+                        ranks: int) -> Collective:
+    """Several of one type as one call: each rank's parts of all lie one after the other."""
+    if len(tensors) == 1:
+        return reduce_scatter(results[0], tensors[0], operation)
+    source = torch.cat([contiguous(tensor).view(ranks, -1) for tensor in tensors], dim=1)
+    data = source.new_empty(source.shape[1])
+    parts = data.split([result.numel() for result in results])
+    return Collective("reduce_scatter", results, (source, data), lambda group: group.start_reduce_scatter(
+        source.data_ptr(), data.data_ptr(), data.numel(), TYPES[data.dtype], operation),
+        lambda: copy_back(parts, results))
 
 
 def barrier() -> Collective:

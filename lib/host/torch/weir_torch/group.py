@@ -124,6 +124,7 @@ def group_options(meeting: Meeting, options: Options) -> GroupOptions:
         setattr(result, name, getattr(options, name).encode() or None)
     result.fallback = FALLBACK_NUMBERS[options.fallback]
     result.form_timeout_ms = result.timeout_ms = min(meeting.timeout // timedelta(milliseconds=1), LONGEST_MS)
+    result.lateness_ms = result.timeout_ms  # torch's limit is that of the whole call
     set_given(result, options, "window", "message_bytes", "path_mtu", "ack_timeout_ms")
     return result
 

@@ -5,23 +5,31 @@ from __future__ import annotations
 
 import os
 import weakref
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Optional
 
 import torch
 from torch._C._distributed_c10d import AllgatherOptions
 from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions,
-                               PrefixStore, ProcessGroup, ProcessGroupGloo, ReduceOptions, ReduceScatterOptions)
+                               ProcessGroup, ReduceOptions, ReduceScatterOptions)
 
 from . import collectives
 from .calls import Calls, CallStatistics
-from .collectives import is_weirs, operation_for
+from .collectives import Collective, are_movable, operation_for
 from .group import Group
+from .inner_gloo import InnerGloo
 from .meeting import Meeting
 from .options import Options
 
-FORWARDED = ("allgather_coalesced", "alltoall", "alltoall_base", "gather", "monitored_barrier", "recv",
-             "recv_anysource", "scatter", "send", "_get_sequence_number_for_group", "_set_sequence_number_for_group")
+# What Gloo does, whatever the tensors are.
+FORWARDED = ("allgather_coalesced", "alltoall", "alltoall_base", "all_to_all_single", "gather", "monitored_barrier",
+             "recv", "recv_anysource", "scatter", "send", "_get_sequence_number_for_group",
+             "_set_sequence_number_for_group")
+# Another name of a call in a later torch. 2.13 and what is before it ask for either.
+LATER_NAMES = {"all_gather_single": "_allgather_base", "reduce_scatter_single": "_reduce_scatter_base",
+              "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
+              "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced"}
 
 
 class ProcessGroupWeir(ProcessGroup):
@@ -29,75 +37,118 @@ class ProcessGroupWeir(ProcessGroup):
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, options: Optional[Options]) -> None:
         super().__init__(rank, size)
+        self._store = store
         with Meeting(store, rank, size, timeout) as meeting:
             self._group = Group(meeting, Options.from_environment() if options is None else options)
         self._calls = Calls(self._group)
         # Runs when the process group goes away, or when the program ends.
         self.close = weakref.finalize(self, close_in_its_own_process, self._calls, os.getpid())
         # Last, because a rank that cannot come would leave Gloo's others waiting.
-        self._gloo = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=timeout)
+        self._gloo = InnerGloo(store, rank, size, timeout)
+        self._gloo.serve(self)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         return "weir"
+
+    def get_group_store(self) -> Any:
+        return self._store
 
     def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or AllreduceOptions()
         operation = operation_for(opts.reduceOp, tensors) if len(tensors) == 1 else None
         if operation is None:
-            return self._gloo.allreduce(tensors, opts)
-        return self._calls.start(collectives.all_reduce(tensors[0], operation))
+            return self._gloo.call("allreduce", tensors, opts)
+        return self._start(collectives.all_reduce(tensors[0], operation), opts)
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or AllreduceCoalescedOptions()
         operation = operation_for(opts.reduceOp, tensors)
         if operation is None:
-            return self._gloo.allreduce_coalesced(tensors, opts)
-        return self._calls.start(collectives.all_reduce_coalesced(tensors, operation))
+            return self._gloo.call("allreduce_coalesced", tensors, opts)
+        return self._start(collectives.all_reduce_coalesced(tensors, operation), opts)
 
     def reduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or ReduceOptions()
         operation = operation_for(opts.reduceOp, tensors) if len(tensors) == 1 else None
         if operation is None:
-            return self._gloo.reduce(tensors, opts)
-        return self._calls.start(collectives.reduce(tensors[0], operation, opts.rootRank))
+            return self._gloo.call("reduce", tensors, opts)
+        return self._start(collectives.reduce(tensors[0], operation, opts.rootRank), opts)
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or BroadcastOptions()
-        if not (len(tensors) == 1 and is_weirs(tensors)):
-            return self._gloo.broadcast(tensors, opts)
-        return self._calls.start(collectives.broadcast(tensors[0], opts.rootRank))
+        if not (len(tensors) == 1 and are_movable(tensors)):
+            return self._gloo.call("broadcast", tensors, opts)
+        return self._start(collectives.broadcast(tensors[0], opts.rootRank), opts)
 
     def allgather(self, results: list[list[torch.Tensor]], tensors: list[torch.Tensor], opts: Any = None) -> Any:
-        if not (len(tensors) == len(results) == 1 and is_weirs([*results[0], *tensors])
+        opts = opts or AllgatherOptions()
+        if not (len(tensors) == len(results) == 1 and are_movable([*results[0], *tensors])
                 and self._holds_all(results[0], tensors[0])):
-            return self._gloo.allgather(results, tensors, opts or AllgatherOptions())
-        return self._calls.start(collectives.all_gather_list(results[0], tensors[0]))
+            return self._gloo.call("allgather", results, tensors, opts)
+        return self._start(collectives.all_gather_list(results[0], tensors[0]), opts)
 
     def _allgather_base(self, result: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
-        if not is_weirs([result, tensor]) or result.numel() != self.size() * tensor.numel():
-            return self._gloo._allgather_base(result, tensor, opts or AllgatherOptions())
-        return self._calls.start(collectives.all_gather_into(result, tensor))
+        opts = opts or AllgatherOptions()
+        if not self._can_gather(result, tensor):
+            return self._gloo.call("_allgather_base", result, tensor, opts)
+        return self._start(collectives.all_gather_into(result, tensor), opts)
+
+    def all_gather_single_coalesced(self, results: list[torch.Tensor], tensors: list[torch.Tensor],
+                                    opts: Any = None) -> Any:
+        """One call for all, as functional collectives have it, mostly for one pair."""
+        opts = opts or AllgatherOptions()
+        if not all(self._can_gather(*pair) for pair in zip(results, tensors, strict=True)):
+            return self._gloo.call("all_gather_single_coalesced", results, tensors, opts)
+        return self._start(collectives.all_gather_into_each(results, tensors, self.size()), opts)
 
     def reduce_scatter(self, results: list[torch.Tensor], tensors: list[list[torch.Tensor]], opts: Any = None) -> Any:
         opts = opts or ReduceScatterOptions()
         operation = operation_for(opts.reduceOp, [*results, *tensors[0]]) if len(results) == 1 else None
         if operation is None or not self._holds_all(tensors[0], results[0]):
-            return self._gloo.reduce_scatter(results, tensors, opts)
+            return self._gloo.call("reduce_scatter", results, tensors, opts)
         whole = torch.cat([tensor.detach().flatten() for tensor in tensors[0]])
-        return self._calls.start(collectives.reduce_scatter(results[0], whole, operation))
+        return self._start(collectives.reduce_scatter(results[0], whole, operation), opts)
 
     def _reduce_scatter_base(self, result: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
         opts = opts or ReduceScatterOptions()
-        operation = operation_for(opts.reduceOp, [result, tensor])
-        if operation is None or tensor.numel() != self.size() * result.numel():
-            return self._gloo._reduce_scatter_base(result, tensor, opts)
-        return self._calls.start(collectives.reduce_scatter(result, tensor, operation))
+        operation = self._operation_to_scatter([result], [tensor], opts)
+        if operation is None:
+            return self._gloo.call("_reduce_scatter_base", result, tensor, opts)
+        return self._start(collectives.reduce_scatter(result, tensor, operation), opts)
+
+    def reduce_scatter_single_coalesced(self, results: list[torch.Tensor], tensors: list[torch.Tensor],
+                                        opts: Any = None) -> Any:
+        opts = opts or ReduceScatterOptions()
+        operation = self._operation_to_scatter(results, tensors, opts)
+        if operation is None:
+            return self._gloo.call("reduce_scatter_single_coalesced", results, tensors, opts)
+        return self._start(collectives.reduce_scatter_each(results, tensors, operation, self.size()), opts)
 
     def barrier(self, opts: Optional[BarrierOptions] = None) -> Any:
-        return self._calls.start(collectives.barrier())
+        return self._start(collectives.barrier(), opts or BarrierOptions())
+
+    def _start(self, collective: Collective, opts: Any) -> Any:
+        return self._calls.start(collective, opts.timeout)
 
     def _holds_all(self, parts: list[torch.Tensor], part: torch.Tensor) -> bool:
         return len(parts) == self.size() and all(other.numel() == part.numel() for other in parts)
+
+    def _can_gather(self, result: torch.Tensor, tensor: torch.Tensor) -> bool:
+        return are_movable([result, tensor]) and result.numel() == self.size() * tensor.numel()
+
+    def _operation_to_scatter(self, results: list[torch.Tensor], tensors: list[torch.Tensor], opts: Any) -> Optional[int]:
+        fits = all(tensor.numel() == self.size() * result.numel()
+                   for result, tensor in zip(results, tensors, strict=True))
+        return operation_for(opts.reduceOp, [*results, *tensors]) if fits else None
+
+    def shutdown(self) -> None:
+        """As torch's destroy_process_group has it. Calls that are under way fail."""
+        self.close()
+
+    def abort(self) -> None:
+        """On this rank all calls fail at once, on the others as soon as they hear of it."""
+        self._group.abort()
+        self._gloo.abort()
 
     @property
     def algorithm(self) -> str:
@@ -105,7 +156,7 @@ class ProcessGroupWeir(ProcessGroup):
         return self._group.algorithm
 
     def statistics(self) -> CallStatistics:
-        return self._calls.statistics()
+        return replace(self._calls.statistics(), gloo_calls=self._gloo.calls)
 
     def transport_statistics(self) -> dict[str, int]:
         """The fields of weir_group_statistics."""
@@ -119,13 +170,15 @@ def close_in_its_own_process(calls: Calls, process: int) -> None:
 
 def forwarded(name: str) -> Any:
     def forward(self: ProcessGroupWeir, *arguments: Any, **named: Any) -> Any:
-        return getattr(self._gloo, name)(*arguments, **named)
+        return self._gloo.call(name, *arguments, **named)
     forward.__name__ = name
     return forward
 
 
 for _name in FORWARDED:
     setattr(ProcessGroupWeir, _name, forwarded(_name))
+for _name, _older in LATER_NAMES.items():
+    setattr(ProcessGroupWeir, _name, getattr(ProcessGroupWeir, _older))
 
 
 def create_group(torchs: Any, options: Optional[Options]) -> ProcessGroupWeir:
