@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the stages of the test suite in two lanes, and counts.
 
-In one lane are the stages that live by the clock: hosts, guests, machines that boot. They mostly wait. In the other are
-those that compute, at the lowest priority, so that they take what the first leave. A lane's stages run one after the other,
-and a stage waits for those that it needs. When the first lane has none left, it takes the next one that computes.
+In one lane are the stages that live by the clock: hosts, guests, machines that boot. They mostly wait, and run one after the
+other. In the other lane are those that compute, two at once, at the lowest priority, so that they take what the first leave. A
+stage waits for those that it needs, and others go before it. When the first lane has none left, it takes the next one that computes.
 
 A stage is a command. One that counts its tests ends in a line "NAME: N passed, N failed, N skipped"; any other is one
 test. Files or seeds are not tests: a check of all of them is one. The last line of all is the sum. A stage that exits
@@ -47,6 +47,8 @@ QUICKLY_BUILT = ["-Db_lundef=false", "-Db_ndebug=false", "-Dbuildtype=plain", "-
                  "-Dcpp_args=-gline-tables-only", "-Dunity=on", "-Dunity_size=100"]
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=true", *QUICKLY_BUILT]
+# Many of them use one core, and leave the other idle while the stage that lives by the clock waits.
+COMPUTING_AT_ONCE = 2
 # As in tools/prepare. Stages hand it on to the builds that they start. These share nothing with another, so the compiler lists what
 # an object depends on: ccache would preprocess each file for that, which takes a tenth longer.
 COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}
@@ -58,15 +60,27 @@ class Count:
     failed: int = 0
     skipped: int = 0
     complaints: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    busy_seconds: float = 0.0  # of processors
 
     def __add__(self, other: Count) -> Count:
         return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped,
-                     self.complaints + other.complaints)
+                     self.complaints + other.complaints, self.seconds + other.seconds,
+                     self.busy_seconds + other.busy_seconds)
+
+    def __str__(self) -> str:
+        return (f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped "
+                f"in {self.seconds:.0f} s, {self.busy_seconds:.0f} s of processors")
 
 
 class Lane(Enum):
     CLOCK = "clock"
     COMPUTING = "computing"
+
+    @property
+    def width(self) -> int:
+        """How many of its stages run at once."""
+        return COMPUTING_AT_ONCE if self is Lane.COMPUTING else 1
 
 
 @dataclass
@@ -232,12 +246,12 @@ def run(stage: Stage, mark: str, keep: Callable[[subprocess.Popen[str]], None]) 
     for line in process.stdout:
         output.append(line)
         print(mark + line, end="", flush=True)
-    status, busy = wait_for(process)
+    status, busy_seconds = wait_for(process)
     count = count_of(stage, status, "".join(output))
+    count.seconds, count.busy_seconds = time.monotonic() - started, busy_seconds
     if count.failed:
         count.complaints = [f"\n=== {stage.name} said:\n", *(complaints_in(output) or output[-LINES_REPEATED:])]
-    print(f"{mark}=== {stage.name}: {count.passed} passed, {count.failed} failed, {count.skipped} skipped "
-          f"in {time.monotonic() - started:.0f} s, {busy:.0f} s of processors", flush=True)
+    print(f"{mark}=== {stage.name}: {count}", flush=True)
     return count
 
 
@@ -245,8 +259,9 @@ class Run:
     """The chosen stages, by lanes."""
 
     def __init__(self, stages: list[Stage]) -> None:
+        self._changed = threading.Condition()  # guards what is below
         self._waiting = {lane: deque(stage for stage in stages if stage.lane is lane) for lane in Lane}
-        self._ended = {stage.name: threading.Event() for stage in stages}
+        self._unfinished = {stage.name for stage in stages}
         self._processes: list[subprocess.Popen[str]] = []
         self.counts: dict[str, Count] = {}
 
@@ -259,29 +274,36 @@ class Run:
 
     def all(self) -> None:
         threads = [threading.Thread(target=self._run_lane, args=(lane,), daemon=True)
-                   for lane, stages in self._waiting.items() if stages]
+                   for lane in Lane if self._waiting[lane] for _ in range(lane.width)]
         self._has_one_lane = len(threads) == 1
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
+    def _ready_in(self, lane: Lane) -> Stage | None:
+        """The next one that needs nothing which is still to come."""
+        return next((stage for stages in (self._waiting[lane], self._waiting[Lane.COMPUTING]) for stage in stages
+                     if self._unfinished.isdisjoint(stage.needs)), None)
+
     def _next_of(self, lane: Lane) -> Stage | None:
-        for stages in (self._waiting[lane], self._waiting[Lane.COMPUTING]):
-            with contextlib.suppress(IndexError):
-                return stages.popleft()
-        return None
+        with self._changed:
+            while (stage := self._ready_in(lane)) is None:
+                if not self._waiting[lane] and not self._waiting[Lane.COMPUTING]:
+                    return None
+                self._changed.wait()
+            self._waiting[stage.lane].remove(stage)
+            return stage
 
     def _run_lane(self, lane: Lane) -> None:
         while (stage := self._next_of(lane)) is not None:
-            for name in stage.needs:
-                if name in self._ended:
-                    self._ended[name].wait()
             try:
                 mark = "" if self._has_one_lane else f"{stage.name} | "
                 self.counts[stage.name] = run(stage, mark, self._processes.append)
             finally:
-                self._ended[stage.name].set()
+                with self._changed:
+                    self._unfinished.discard(stage.name)
+                    self._changed.notify_all()
 
 
 def main() -> int:
@@ -301,6 +323,7 @@ def main() -> int:
     chosen = [stage for stage in STAGES
               if (not options.stages or stage.name in options.stages) and (stage.quick or not options.quick)]
     chosen_run = Run(chosen)
+    started = time.monotonic()
     try:
         chosen_run.all()
     except KeyboardInterrupt:
@@ -309,6 +332,9 @@ def main() -> int:
         return 130
     counts = chosen_run.counts
     total = sum(counts.values(), Count())
+    print(f"\nThe stages' seconds. All took {time.monotonic() - started:.0f} s on {os.cpu_count()} cores:")
+    for name, count in counts.items():
+        print(f"{name:16} {count}")
     print("".join(total.complaints), end="")
     not_whole = [stage.name for stage in chosen if stage.name not in counts or counts[stage.name].failed]
     print("\nfailed stages: " + (", ".join(not_whole) or "none"))
