@@ -4,6 +4,7 @@
 #include "endpoint/queue_pair.hpp"
 #include "endpoint_support.hpp"
 #include "frame/frame.hpp"
+#include "support/captured_frames.hpp"
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
@@ -11,7 +12,6 @@
 #include "wire/syndrome.hpp"
 
 #include <gtest/gtest.h>
-#include <pcap/pcap.h>
 
 #include <algorithm>
 #include <fstream>
@@ -1221,24 +1221,6 @@ TEST(Device, DeadlineIsTheEarliest) {
 
 // --- frames of Linux soft-RoCE ------------------------------------------------------------------
 
-std::vector<Bytes> capture(const std::string& name) {
-  std::vector<Bytes> frames;
-  const std::string path = WEIR_SOURCE_ROOT "/tests/replay/captures/" + name;
-  std::array<char, PCAP_ERRBUF_SIZE> error{};
-  const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(
-      pcap_open_offline(path.c_str(), error.data()), pcap_close);
-  if (file == nullptr) {
-    ADD_FAILURE() << error.data();
-    return frames;
-  }
-  pcap_pkthdr* header = nullptr;
-  const u_char* data = nullptr;
-  while (pcap_next_ex(file.get(), &header, &data) == 1) {
-    frames.emplace_back(data, data + header->caplen);
-  }
-  return frames;
-}
-
 /// Fixed offsets in the captures' frames: Ethernet, IPv4 without options, UDP, BTH.
 namespace offset {
 constexpr std::size_t ip_id = 18;
@@ -1270,7 +1252,7 @@ Captured first_connection(const std::string& name) {
   constexpr std::uint64_t rank0 = 0x0a4d0001;
   constexpr std::uint64_t rank1 = 0x0a4d0002;
   Captured captured;
-  for (Bytes& frame : capture(name)) {
+  for (Bytes& frame : test::captured_frames(name)) {
     const std::uint64_t source = number_at(frame, offset::source, 4);
     const std::uint64_t destination = number_at(frame, offset::destination, 4);
     if (source == rank0 && destination == rank1 && frame[offset::opcode] <= 0x0b) {

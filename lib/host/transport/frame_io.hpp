@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/base/event_waiter.hpp"
+#include "host/transport/queue_pair_filter.hpp"
 #include "wire/address.hpp"
 
 #include <cstddef>
@@ -27,6 +28,10 @@ class FrameIo {
 
   /// False where the device knows that nothing is at its other end.
   virtual bool has_link() const { return true; }
+
+  /// Packets for other queue pairs, and what is no RoCE, need not come any more. It may be called
+  /// again, with others. Most devices have no other user whose frames would come.
+  virtual void keep_only(QueuePairRange queue_pairs) { static_cast<void>(queue_pairs); }
 
   /// Passes what has come, at most a burst, to `reader`. Returns the number of frames.
   virtual std::size_t receive(FrameReader& reader) = 0;

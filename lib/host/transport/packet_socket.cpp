@@ -78,6 +78,14 @@ bool PacketSocket::has_link() const {
          (request.ifr_flags & IFF_RUNNING) != 0;
 }
 
+/// What has come already stays. A socket that the kernel gives no filter receives what it did
+/// before: the transport looks at each queue pair itself.
+void PacketSocket::keep_only(QueuePairRange queue_pairs) {
+  QueuePairFilter program = filter_for(queue_pairs);
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+}
+
 std::size_t PacketSocket::receive(FrameReader& reader) {
   std::array<mmsghdr, kBurst> messages{};
   std::array<iovec, kBurst> vectors{};

@@ -22,6 +22,7 @@ class PacketSocket : public FrameIo {
 
   bool has_link() const override;
 
+  void keep_only(QueuePairRange queue_pairs) override;
   std::size_t receive(FrameReader& reader) override;
   std::span<std::uint8_t> reserve(std::size_t bytes) override;
   void commit(std::size_t frame_bytes) override;

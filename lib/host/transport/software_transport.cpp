@@ -51,6 +51,7 @@ void SoftwareTransport::renew(Delivery delivery) {
   const auto numbers = static_cast<std::uint32_t>(2 * channels_.size());
   // Other groups of this host draw theirs too. Equal ones would take one another's packets.
   const std::uint32_t first = random_number(kFirstNumber, k24Bits - numbers);
+  frames_->keep_only({.first = first, .count = numbers});
   device_ = std::make_unique<endpoint::Device>();
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     Channel& channel = channels_[i];
