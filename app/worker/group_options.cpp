@@ -3,6 +3,7 @@
 
 #include "text/list.hpp"
 #include "weir/limits.hpp"
+#include "worker/device_table.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -162,8 +163,11 @@ std::vector<Option> device_rows(host::GroupOptions& group, std::string& devargs)
                                   Word{"verbs", host::TransportKind::verbs});
        }},
       {"device", "DEVICE",
-       "software: iface=NAME or DPDK devargs (net_..., PCI address); verbs: rxe0",
+       "software: an interface, as eth1 or iface=eth1, or DPDK devargs (net_..., PCI address); "
+       "verbs: rxe0",
        [&](auto v) { set_device(group, devargs, v); }},
+      {"list-devices", nullptr, "print which this host has, and end",
+       [](auto) { print_and_exit(device_table(host::list_devices())); }},
       {"ip", "ADDRESS",
        "software: this rank's address, as the switch's ring names it (the interface's own)",
        [&](auto v) { group.ip = v; }},

@@ -193,6 +193,29 @@ typedef struct weir_group_options {
 void weir_context_options_init_sized(weir_context_options* options, size_t size);
 void weir_group_options_init_sized(weir_group_options* options, size_t size);
 
+/* A device that weir_context_options can name. */
+typedef struct weir_device {
+  size_t size; /* sizeof(weir_device), set by the caller in the first of an array */
+  weir_transport transport;
+  char name[64];      /* a network interface; WEIR_VERBS: an RDMA device */
+  char interface[16]; /* the network interface, also of an RDMA device; "" if it has none */
+  char ip[46];        /* the address that a context without `ip` has; "": none, or several */
+  char mac[18];
+  char pci_path[256];  /* in sysfs, as /sys/devices/pci0000:00/0000:00:05.0; "": on no PCI bus */
+  int numa_node;       /* -1: the machine has one, or does not say */
+  uint64_t speed_mbps; /* 10^6 bits a second; 0: unknown */
+  uint32_t mtu;        /* bytes, the interface's */
+  int gid_index;       /* WEIR_VERBS: the first RoCEv2 entry of the port's GID table with an IPv4
+                          address or, if there is none, an IPv6 one; -1: there is none */
+  int is_up;           /* 1: it has a link */
+} weir_device;
+
+/* This host's Ethernet interfaces without the loopback, then its RoCE NICs, each in the order of
+ * their names. Writes the first `capacity` of them, and to `count` how many there are. devices NULL
+ * with capacity 0: only counts. An RDMA device is in it even if the library was built without
+ * verbs. */
+weir_status weir_list_devices(weir_device* devices, size_t capacity, size_t* count);
+
 /* Checks the options and copies them. The device is opened by the first group or memory that needs
  * it. */
 weir_status weir_context_open(const weir_context_options* options, weir_context** context);

@@ -18,6 +18,7 @@
 
 #include "weir/weir.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -97,6 +98,19 @@ struct GroupOptions : weir_group_options {
  private:
   weir_group_options* base() { return this; }
 };
+
+/// This host's Ethernet interfaces and RoCE NICs.
+inline std::vector<weir_device> devices() {
+  std::size_t count = 0;
+  is_done(weir_list_devices(nullptr, 0, &count));
+  std::vector<weir_device> found(count);
+  if (count != 0) {
+    found.front().size = sizeof(weir_device);
+    is_done(weir_list_devices(found.data(), found.size(), &count));
+    found.resize(std::min(count, found.size())); // one may have come or gone meanwhile
+  }
+  return found;
+}
 
 /// A device.
 class Context {

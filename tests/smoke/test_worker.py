@@ -78,6 +78,25 @@ def c_api(lab: Lab) -> None:
     switch.stop()
 
 
+@smoke_test("worker-devices")
+def devices(lab: Lab) -> None:
+    """Which devices a host has, as the kernel's tools set them."""
+    inside, outside = lab.namespace(), lab.namespace()
+    for name in ("one", "two", "none"):
+        veth(inside, name, outside, name)
+    inside.ip("address add 10.5.0.1/24 dev one")
+    for address in ("10.6.0.1/24", "10.6.0.2/24"):
+        inside.ip(f"address add {address} dev two")
+    inside.ip("link set one mtu 4200")
+    inside.ip("link set none down")
+    status, output = Process(lab, inside, [WORKER, "--list-devices"]).wait()
+    # veth says 10 Gbit/s of itself.
+    expect(status == 0 and [line.split() for line in output.splitlines()[1:]] == [
+        ["none", "software", "-", "-", "10000", "1500", "down", "-", "-"],
+        ["one", "software", "-", "10.5.0.1", "10000", "4200", "up", "-", "-"],
+        ["two", "software", "-", "-", "10000", "1500", "up", "-", "-"]], output)
+
+
 @smoke_test("examples")
 def examples(lab: Lab) -> None:
     """The programs of docs/examples, whose options are the defaults."""
