@@ -53,7 +53,8 @@ constexpr int kCaptures = 8;
 constexpr std::uint64_t kHandoffs = 200'000;
 constexpr std::chrono::seconds kDry{1};
 constexpr std::chrono::seconds kShared{1};
-/// Time for a port to fill up. Under ThreadSanitizer it often never fills, and nothing is judged then.
+/// Time for a port to fill up. Under ThreadSanitizer it often never fills, and nothing is judged
+/// then.
 constexpr std::chrono::seconds kUntilFull{lcore::kUnderThreadSanitizer ? 2 : 60};
 constexpr std::uint16_t kBulkMember = 1;
 constexpr unsigned kLeavingHosts = 30;
