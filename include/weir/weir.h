@@ -243,9 +243,11 @@ weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, v
  * does nothing. */
 void weir_memory_release(weir_memory* memory);
 
-/* Meets the other ranks, connects to the neighbours and says hello to the switch. Copies the
- * options. A group of one rank needs none of this and opens no device: its reductions are the fold
- * of its own elements, its other calls copy. */
+/* Meets the other ranks, connects to the neighbours and says hello to the switch. Ranks that say
+ * the same device and address on one host share them: the lowest connects, the others reach it by
+ * shared memory. All are one user's, else WEIR_MISMATCH. Copies the options. A group of one rank
+ * needs none of this and opens no device: its reductions are the fold of its own elements, its
+ * other calls copy. */
 weir_status weir_group_form(weir_context* context, const weir_group_options* options,
                             weir_group** group);
 
@@ -294,6 +296,10 @@ weir_status weir_group_shrink(weir_group* group, const weir_group_options* optio
 /* The number that a rank of a shrunk group had before. Of a group that was formed: `rank`. -1:
  * there is no such rank. */
 int weir_group_parent_rank(const weir_group* group, uint16_t rank);
+/* Of the ranks that share that rank's NIC, the lowest: it reaches the network for them, and their
+ * data are folded together first. `rank` itself if it shares its NIC with none. -1: there is no
+ * such rank. */
+int weir_group_leader(const weir_group* group, uint16_t rank);
 /* Makes a step of the group's calls, if no other thread drives them. Never waits. For groups with
  * WEIR_PROGRESS_CALLER while they have no request to test. WEIR_OK, or the error that ended the
  * group. */
@@ -325,7 +331,7 @@ weir_status weir_group_read_statistics(weir_group* group, weir_group_statistics*
 uint16_t weir_group_rank(const weir_group* group);
 uint16_t weir_group_world(const weir_group* group);
 uint32_t weir_group_epoch(const weir_group* group);
-/* "switch", "ring", or "alone" for one rank. */
+/* "switch", "ring", "alone" for one rank, or "local" where all ranks share one NIC. */
 const char* weir_group_algorithm(const weir_group* group);
 /* Why it is "ring"; "" if it is not. The group owns the string. */
 const char* weir_group_fallback_reason(const weir_group* group);
@@ -342,7 +348,8 @@ const char* weir_ring_schedule(weir_data_type type);
  * `operation` and `root`. `count` elements may be 0. `in` and `out` do not overlap, except in place
  * as each call says. After an error other than WEIR_INVALID_ARGUMENT the group is over.
  *
- * A reduction is the fold of the ranks' elements from rank 0 on. */
+ * A reduction is the fold of the ranks' elements from rank 0 on. Where ranks share a NIC, theirs
+ * are folded first, and then these folds, in the order of their lowest ranks. */
 
 /* 1 if there is this reduction of this type, else 0: floats have no WEIR_AND, WEIR_OR, WEIR_XOR. A
  * call with such a pair is a WEIR_INVALID_ARGUMENT. */

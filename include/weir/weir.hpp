@@ -280,6 +280,12 @@ class Group {
     return parent < 0 ? std::nullopt : std::optional(static_cast<std::uint16_t>(parent));
   }
 
+  /// The lowest of the ranks that share that rank's NIC. None: there is no such rank.
+  std::optional<std::uint16_t> leader(std::uint16_t rank) const {
+    const int leader = weir_group_leader(get(), rank);
+    return leader < 0 ? std::nullopt : std::optional(static_cast<std::uint16_t>(leader));
+  }
+
   /// Throws the Error that ended the group.
   void progress() { is_done(weir_group_progress(get())); }
 

@@ -112,8 +112,7 @@ class TimedTransport : public host::Transport {
     return transport_->queue_pair(channel);
   }
 
-  void connect(std::span<const std::uint8_t> predecessor,
-               std::span<const std::uint8_t> successor) override {
+  void connect(const host::Neighbour& predecessor, const host::Neighbour& successor) override {
     transport_->connect(predecessor, successor);
   }
 

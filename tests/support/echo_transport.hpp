@@ -28,7 +28,7 @@ class EchoTransport : public host::Transport {
 
   std::uint32_t queue_pair(std::size_t) const override { return 0; }
 
-  void connect(std::span<const std::uint8_t>, std::span<const std::uint8_t>) override {}
+  void connect(const host::Neighbour&, const host::Neighbour&) override {}
 
   void renew(host::Delivery) override {}
 

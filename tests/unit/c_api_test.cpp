@@ -101,6 +101,7 @@ TEST_F(CApi, NoGroupHasNoProperties) {
   EXPECT_STREQ(weir_group_missing_rings(nullptr), "");
   EXPECT_EQ(weir_group_rings(nullptr, nullptr, 0), 0);
   EXPECT_EQ(weir_group_parent_rank(nullptr, 0), -1);
+  EXPECT_EQ(weir_group_leader(nullptr, 0), -1);
   EXPECT_EQ(weir_group_descriptor(nullptr), -1);
 }
 
@@ -358,6 +359,8 @@ TEST_F(OneRank, SaysWhatItIs) {
   EXPECT_EQ(weir_group_rings(group_, nullptr, 0), 0) << "nothing travels";
   EXPECT_EQ(weir_group_parent_rank(group_, 0), 0);
   EXPECT_EQ(weir_group_parent_rank(group_, 1), -1);
+  EXPECT_EQ(weir_group_leader(group_, 0), 0);
+  EXPECT_EQ(weir_group_leader(group_, 1), -1);
   weir_group_statistics statistics{.size = sizeof(statistics)};
   EXPECT_EQ(weir_group_read_statistics(group_, &statistics), WEIR_OK);
   EXPECT_EQ(statistics.messages_sent, 0);

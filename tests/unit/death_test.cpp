@@ -261,7 +261,8 @@ class Rank {
 /// A job whose ranks are children of this process.
 class Processes {
  public:
-  explicit Processes(std::uint16_t world)
+  /// So many ranks share a NIC, one after the other.
+  explicit Processes(std::uint16_t world, std::uint16_t ranks_of_nic = 1)
       : world_(world), mesh_(world),
         shared_(new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {
@@ -271,6 +272,8 @@ class Processes {
       GroupOptions options = options_of(plan, rank, address);
       options.epoch = 0;
       options.form_timeout = milliseconds(test::kIsSanitized ? 8000 : 3000);
+      options.ip = ip_of(rank / ranks_of_nic);
+      options.nic = "nic";
       children_.push_back(fork());
       if (children_.back() == 0) {
         _exit(Rank(mesh_, *shared_, options).run());
@@ -363,6 +366,7 @@ void expect_exact_end(Processes& job, int world) {
 struct Death {
   int stage;
   std::uint16_t victim;
+  std::uint16_t ranks_of_nic = 1;
 };
 
 std::mt19937_64 dice_for(const std::string& what) {
@@ -377,7 +381,7 @@ class KilledAt : public testing::TestWithParam<Death> {};
 TEST_P(KilledAt, TheOthersKnowAndGoOn) {
   const Death& death = GetParam();
   std::mt19937_64 dice = dice_for("killed at a stage");
-  Processes job(4);
+  Processes job(4, death.ranks_of_nic);
   await(job, death.victim, kPausing);
   await(job, death.victim, death.stage);
   sleep_a_while(dice, 300);
@@ -400,6 +404,18 @@ std::vector<Death> every_stage_and_two_victims() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, KilledAt, testing::ValuesIn(every_stage_and_two_victims()));
+
+/// Victims are leaders of their NIC, of rank 0's and of another, and others.
+std::vector<Death> every_stage_behind_shared_nics() {
+  std::vector<Death> deaths;
+  for (int stage = Stage::all_reduce; stage <= kPausing; ++stage) {
+    deaths.push_back({stage, static_cast<std::uint16_t>(stage % 4), 2});
+    deaths.push_back({stage, static_cast<std::uint16_t>((stage + 1) % 4), 4});
+  }
+  return deaths;
+}
+
+INSTANTIATE_TEST_SUITE_P(SharedNics, KilledAt, testing::ValuesIn(every_stage_behind_shared_nics()));
 
 /// Who was killed early was never in a group; then nobody is.
 TEST(Killed, WhileTheyForm) {

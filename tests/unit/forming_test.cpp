@@ -244,7 +244,7 @@ class SlowRank {
     std::shared_ptr<GroupHistory> history;
     if (steps > 0) {
       rendezvous_->gather(
-          introduce(options, {1, 7}, RingSource::configuration, transport->address()));
+          introduce(options, {{1, 7}, RingSource::configuration, {}, transport->address()}));
     }
     if (steps > 1) {
       history = begin_history(*rendezvous_, plan);

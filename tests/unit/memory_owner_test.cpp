@@ -59,8 +59,7 @@ class CheckedTransport : public Transport {
     return transport_->queue_pair(channel);
   }
 
-  void connect(std::span<const std::uint8_t> predecessor,
-               std::span<const std::uint8_t> successor) override {
+  void connect(const Neighbour& predecessor, const Neighbour& successor) override {
     transport_->connect(predecessor, successor);
   }
 

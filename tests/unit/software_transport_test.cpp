@@ -43,8 +43,8 @@ TEST(SoftwareTransport, DrawsQueuePairsThatHardlyMeet) {
   constexpr std::size_t kChannels = 2;
   constexpr std::uint32_t kMulticast = 0xffffff; // IBTA §10.5
   QueuePairRange kept;
-  SoftwareTransport transport({.world = 2, .channels = kChannels, .slots = 1, .slot_bytes = 256},
-                              {}, std::make_unique<Deaf>(kept));
+  SoftwareTransport transport({.channels = kChannels, .slots = 1, .slot_bytes = 256}, {},
+                              std::make_unique<Deaf>(kept));
   std::set<std::uint32_t> drawn;
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     transport.renew(Delivery::by_send);

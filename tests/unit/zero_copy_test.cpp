@@ -260,7 +260,7 @@ class Peer : public TransportListener {
     auto frames = std::make_unique<CableEnd>(static_cast<std::uint8_t>(rank + 1));
     cable = frames.get();
     const TransportPlan plan{
-        .rank = rank, .world = 2, .slots = 4, .slot_bytes = 1000, .path_mtu = 256, .window = 2};
+        .rank = rank, .slots = 4, .slot_bytes = 1000, .path_mtu = 256, .window = 2};
     const SoftwareTransportOptions options{
         .ip = *wire::parse_ip(rank == 0 ? "10.7.0.1" : "10.7.0.2"), .mac = frames->mac()};
     transport = std::make_unique<SoftwareTransport>(plan, options, std::move(frames));
@@ -292,8 +292,10 @@ struct TwoPeers : testing::Test {
   TwoPeers() {
     a.cable->plug_into(*b.cable);
     b.cable->plug_into(*a.cable);
-    a.transport->connect(b.transport->address(), b.transport->address());
-    b.transport->connect(a.transport->address(), a.transport->address());
+    const Bytes to_a = a.transport->address();
+    const Bytes to_b = b.transport->address();
+    a.transport->connect({1, to_b}, {1, to_b});
+    b.transport->connect({0, to_a}, {0, to_a});
   }
 
   static Bytes pattern(std::size_t bytes, std::uint8_t first) {

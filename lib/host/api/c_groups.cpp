@@ -102,6 +102,11 @@ int weir_group_parent_rank(const weir_group* group, uint16_t rank) {
   return is_known ? group->group.parent_rank(rank) : -1;
 }
 
+int weir_group_leader(const weir_group* group, uint16_t rank) {
+  const bool is_known = group != nullptr && rank < group->group.world();
+  return is_known ? group->group.leader(rank) : -1;
+}
+
 weir_status weir_group_progress(weir_group* group) {
   return guarded([&] {
     object_at(group, "group").group.progress();

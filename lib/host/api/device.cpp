@@ -18,6 +18,14 @@ namespace weir::host {
 
 Device::Device(GroupOptions options) : options_(std::move(options)) {}
 
+GroupOptions Device::named_by(GroupOptions group) const {
+  if (group.nic.empty() && !options_.device.empty()) {
+    const bool is_verbs = options_.transport == TransportKind::verbs;
+    group.nic = fmt::format("{} {}", is_verbs ? "RDMA device" : "interface", options_.device);
+  }
+  return group;
+}
+
 std::unique_ptr<Transport> Device::open_transport(const GroupOptions& group) {
   if (options_.transport == TransportKind::verbs) {
     return nic()->open_transport(transport_plan(group), options_.gid_index);

@@ -28,6 +28,9 @@ class Device {
 
   const GroupOptions& options() const { return options_; }
 
+  /// The group's options with the name of this device's NIC, if it may be shared.
+  GroupOptions named_by(GroupOptions group) const;
+
   /// For a group with these options. Throws Error when the device refuses.
   std::unique_ptr<Transport> open_transport(const GroupOptions& group);
 

@@ -165,7 +165,7 @@ Forming::Forming(GroupOpening opening)
     : thread_(std::make_unique<FormingThread>(std::move(opening))) {}
 
 Forming::Forming(const GroupOptions& options, Device& device)
-    : Forming(open_group(options,
+    : Forming(open_group(device.named_by(options),
                          [&](const GroupOptions& group) { return device.open_transport(group); })) {
 }
 

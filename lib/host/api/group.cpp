@@ -81,13 +81,14 @@ std::string Pending::waits_for() const {
 }
 
 Group::Group(const GroupOptions& options)
-    : driver_(form(open_group(options, [](const GroupOptions& group) {
+    : driver_(form(open_group(Device(options).named_by(options), [](const GroupOptions& group) {
         return Device(group).open_transport(group);
       }))) {}
 
 Group::Group(const GroupOptions& options, Device& device)
-    : driver_(form(open_group(
-          options, [&](const GroupOptions& group) { return device.open_transport(group); }))) {}
+    : driver_(form(open_group(device.named_by(options), [&](const GroupOptions& group) {
+        return device.open_transport(group);
+      }))) {}
 
 Group::Group(const GroupOptions& options, std::unique_ptr<FrameIo> frames)
     : driver_(form(open_group(options, [&](const GroupOptions& group) {
@@ -104,8 +105,9 @@ Group::Group(std::shared_ptr<GroupDriver> driver, std::vector<std::uint16_t> par
 Group::Group(Group&&) noexcept = default;
 
 Group Group::shrink(const GroupOptions& options, Device& device) {
-  Succession next = succeed(
-      *driver_, options, [&](const GroupOptions& shrunk) { return device.open_transport(shrunk); });
+  Succession next = succeed(*driver_, device.named_by(options), [&](const GroupOptions& shrunk) {
+    return device.open_transport(shrunk);
+  });
   return {std::move(next.driver), std::move(next.parent_ranks)};
 }
 
@@ -260,8 +262,14 @@ std::string_view name_of(Algorithm algorithm) {
     return "ring";
   case Algorithm::alone:
     return "alone";
+  case Algorithm::local:
+    return "local";
   }
   return "unknown";
+}
+
+std::uint16_t Group::leader(std::uint16_t rank) const {
+  return driver_->nodes().leader_of(driver_->nodes().node_of(rank));
 }
 
 Algorithm Group::algorithm() const {

@@ -36,9 +36,10 @@ enum class Algorithm : std::uint8_t {
   in_switch,
   ring,
   alone, // of one rank: nothing travels
+  local, // of ranks that share one NIC: nothing leaves the host
 };
 
-/// "switch", "ring" or "alone".
+/// "switch", "ring", "alone" or "local".
 std::string_view name_of(Algorithm algorithm);
 
 /// Counts of this rank since the beginning.
@@ -174,6 +175,9 @@ class Group {
   const GroupOptions& options() const;
   /// The rank's number in the group that was shrunk; in a group that was formed, the rank itself.
   std::uint16_t parent_rank(std::uint16_t rank) const;
+  /// Of the ranks that share this one's NIC, the lowest: for them it reaches the network. The rank
+  /// itself if it shares its NIC with none.
+  std::uint16_t leader(std::uint16_t rank) const;
   Algorithm algorithm() const;
   /// Why the hosts reduce. Empty when they do not.
   std::string fallback_reason() const;

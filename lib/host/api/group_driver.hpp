@@ -72,6 +72,8 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   void note_succeeded() { is_succeeded_ = true; }
 
+  const NodeMap& nodes() const { return membership_.nodes; }
+
   std::uint32_t epoch() const { return membership_.incarnation.epoch; }
 
   Algorithm algorithm() const { return membership_.algorithm; }

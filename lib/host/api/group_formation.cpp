@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/group_formation.hpp"
 
+#include "host/api/node_formation.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/base/control_note.hpp"
 #include "host/base/random_bytes.hpp"
@@ -69,7 +70,7 @@ class GroupFormation {
                  MeetingPlace place, const StopOrder* stop)
       : options_(options), stop_(stop),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
-        rendezvous_(meeting(std::move(place))) {
+        rendezvous_(meeting(std::move(place))), nodes_(options_, rendezvous_, membership_) {
     watch_frames();
     membership_.members.resize(options.world);
     std::iota(membership_.members.begin(), membership_.members.end(), 0);
@@ -79,7 +80,7 @@ class GroupFormation {
                  Successors successors)
       : options_(options), stop_(nullptr),
         plan_(transport_plan(options)), membership_{.transport = std::move(transport)},
-        rendezvous_(std::move(successors.rendezvous)) {
+        rendezvous_(std::move(successors.rendezvous)), nodes_(options_, rendezvous_, membership_) {
     watch_frames();
     membership_.history = std::move(successors.history);
     membership_.members = std::move(successors.members);
@@ -103,9 +104,12 @@ class GroupFormation {
   AllocatedRings make_rings(const std::vector<Introduction>& introductions);
   AllocatedRings hold_rings(const std::vector<Introduction>& introductions,
                             const std::function<bool()>& has_ended);
-  void connect(const Blob& predecessor, const Blob& successor);
+  void reach_other_nodes(const std::vector<Introduction>& introductions);
+  void share_nodes();
+  void connect(const std::vector<Blob>& addresses);
   WindowConfig window_config(std::size_t channel) const;
   void greet();
+  HelloOutcomes greet_for_node();
   HelloOutcomes exchange_hellos(const std::vector<const MessageWindow*>& windows);
   std::optional<Error> await_answers();
   std::optional<Error> outcome_of(std::size_t channel, const MessageWindow& window,
@@ -123,6 +127,8 @@ class GroupFormation {
   const TransportPlan plan_;
   Membership membership_;
   Rendezvous rendezvous_;
+  NodeFormation nodes_;
+  std::vector<std::size_t> channels_; // that carry calls
 };
 
 /// One rank has nobody to meet, and listens nowhere.
@@ -203,6 +209,7 @@ void GroupFormation::go_alone() {
   }
   membership_.history->epoch = membership_.incarnation.epoch;
   membership_.algorithm = Algorithm::alone;
+  membership_.nodes = NodeMap(std::vector<Resident>(1));
   membership_.rings = options_.rings;
   std::vector<std::unique_ptr<Reducer>> channels;
   channels.push_back(std::make_unique<LoneReducer>());
@@ -210,10 +217,11 @@ void GroupFormation::go_alone() {
 }
 
 void GroupFormation::meet() {
-  const auto blobs = rendezvous_.gather(
-      introduce(options_, suggestion(), ring_source(), membership_.transport->address()),
-      "its introduction");
+  const Introduction own{suggestion(), ring_source(), residence_with(options_.nic),
+                         membership_.transport->address()};
+  const auto blobs = rendezvous_.gather(introduce(options_, own), "its introduction");
   const auto introductions = agree(options_, blobs);
+  nodes_.find(introductions);
   claim_rings(introductions);
   membership_.incarnation = agreed(introductions);
   if (!membership_.history) {
@@ -222,11 +230,34 @@ void GroupFormation::meet() {
   }
   membership_.history->epoch = membership_.incarnation.epoch;
   membership_.waiter->turn_callers_away(membership_.history->listener);
+  if (nodes_.is_all()) {
+    membership_.algorithm = Algorithm::local;
+    membership_.rings = options_.rings;
+    channels_ = {0};
+  } else {
+    reach_other_nodes(introductions);
+  }
+  share_nodes();
+}
+
+void GroupFormation::reach_other_nodes(const std::vector<Introduction>& introductions) {
   if (const std::optional<Error> refusal = agree_on_rings(introductions)) {
     fall_back(*refusal);
-  } else {
-    connect(introductions[plan_.predecessor()].address, introductions[plan_.successor()].address);
-    greet();
+    return;
+  }
+  std::vector<Blob> addresses;
+  for (const Introduction& introduction : introductions) {
+    addresses.push_back(introduction.address);
+  }
+  connect(addresses);
+  greet();
+}
+
+/// The last step before calls. Of a rank that does not lead, the engine has no other channels.
+void GroupFormation::share_nodes() {
+  auto channels = nodes_.share(channels_);
+  if (!channels.empty()) {
+    membership_.engine = make_engine(std::move(channels));
   }
 }
 
@@ -235,9 +266,10 @@ RingSource GroupFormation::ring_source() const {
   return makes_rings ? RingSource::made_now : RingSource::configuration;
 }
 
-/// Rings that a switch makes are this group's alone.
+/// Rings that a switch makes are this group's alone. Leaders have rings, if there are several.
 void GroupFormation::claim_rings(const std::vector<Introduction>& introductions) {
-  if (introductions[0].ring_source != RingSource::configuration) {
+  const bool has_rings = nodes_.leads() && !nodes_.is_all();
+  if (!has_rings || introductions[0].ring_source != RingSource::configuration) {
     return;
   }
   const wire::IpAddress own = ip_of(introductions[options_.rank].address, options_.rank);
@@ -272,8 +304,9 @@ AllocatedRings GroupFormation::hold_rings(const std::vector<Introduction>& intro
                                           const std::function<bool()>& has_ended) {
   try {
     std::vector<std::string> members;
-    for (std::uint16_t rank = 0; rank < options_.world; ++rank) {
-      members.push_back(wire::to_string(ip_of(introductions[rank].address, rank)));
+    for (std::uint16_t node = 0; node < membership_.nodes.nodes(); ++node) {
+      const std::uint16_t leader = membership_.nodes.leader_of(node);
+      members.push_back(wire::to_string(ip_of(introductions[leader].address, leader)));
     }
     membership_.held_rings = std::make_unique<HeldRings>(
         switch_access_of(options_), options_, members, membership_.incarnation.nonce, has_ended);
@@ -300,15 +333,18 @@ GroupFormation::agree_on_rings(const std::vector<Introduction>& introductions) {
   return std::nullopt;
 }
 
-void GroupFormation::connect(const Blob& predecessor, const Blob& successor) {
-  membership_.transport->connect(predecessor, successor);
+/// `addresses` by rank.
+void GroupFormation::connect(const std::vector<Blob>& addresses) {
+  const std::uint16_t behind = nodes_.predecessor();
+  const std::uint16_t ahead = nodes_.successor();
+  membership_.transport->connect({behind, addresses[behind]}, {ahead, addresses[ahead]});
   rendezvous_.gather({}, "that it is connected"); // no rank sends before its successor is connected
 }
 
 WindowConfig GroupFormation::window_config(std::size_t channel) const {
   return {.ring = membership_.rings[channel],
-          .rank = options_.rank,
-          .world = options_.world,
+          .rank = nodes_.node(),
+          .world = membership_.nodes.nodes(),
           .window = options_.window,
           .message_bytes = options_.message_bytes,
           .epoch = membership_.incarnation.epoch,
@@ -317,18 +353,11 @@ WindowConfig GroupFormation::window_config(std::size_t channel) const {
           .ack_timeout = plan_.ack_timeout_exponent()};
 }
 
-/// Sends a hello on every channel. Every rank learns every rank's outcome, so that all ranks decide
-/// alike.
+/// Every rank learns every rank's outcome, so that all ranks decide alike. Who does not lead has
+/// none to tell.
 void GroupFormation::greet() {
-  std::vector<std::unique_ptr<Reducer>> channels;
-  std::vector<const MessageWindow*> windows;
-  for (std::size_t index = 0; index < options_.rings.size(); ++index) {
-    auto channel = std::make_unique<SwitchReducer>(window_config(index));
-    windows.push_back(&channel->window());
-    channels.push_back(std::move(channel));
-  }
-  membership_.engine = make_engine(std::move(channels));
-  const HelloOutcomes own = exchange_hellos(windows);
+  const HelloOutcomes own =
+      nodes_.leads() ? greet_for_node() : HelloOutcomes(options_.rings.size());
   // A neighbour may still lack the acknowledgement of its hello.
   const auto blobs =
       rendezvous_.gather(encode(own), "what became of its hello", [this] { step_quietly(); });
@@ -340,6 +369,19 @@ void GroupFormation::greet() {
   use_rings(choose_rings(outcomes));
 }
 
+/// Sends a hello on every channel.
+HelloOutcomes GroupFormation::greet_for_node() {
+  std::vector<std::unique_ptr<Reducer>> channels;
+  std::vector<const MessageWindow*> windows;
+  for (std::size_t index = 0; index < options_.rings.size(); ++index) {
+    auto channel = std::make_unique<SwitchReducer>(window_config(index));
+    windows.push_back(&channel->window());
+    channels.push_back(nodes_.around(std::move(channel)));
+  }
+  membership_.engine = make_engine(std::move(channels));
+  return exchange_hellos(windows);
+}
+
 /// Those that all ranks have an answer of. No call has begun yet, so none moves to another ring.
 void GroupFormation::use_rings(const RingChoice& choice) {
   const bool may_leave_out = options_.missing_rings == MissingRings::leave_out;
@@ -347,7 +389,10 @@ void GroupFormation::use_rings(const RingChoice& choice) {
     fall_back(shortage(choice, membership_.rings));
     return;
   }
-  membership_.engine->keep(choice.kept);
+  channels_ = choice.kept;
+  if (nodes_.leads()) {
+    membership_.engine->keep(choice.kept);
+  }
   for (const std::size_t channel : choice.kept) {
     membership_.used_rings.push_back(membership_.rings[channel]);
   }
@@ -416,9 +461,9 @@ Error GroupFormation::silence_of(std::size_t channel, const MessageWindow& windo
                                     options_.rank, waited.count())},
                        advice);
   }
-  return with_advice({ErrorCode::retry_exceeded, plan_.successor(),
+  return with_advice({ErrorCode::retry_exceeded, nodes_.successor(),
                       fmt::format("rank {} has not acknowledged the hello of rank {} within {} ms",
-                                  plan_.successor(), options_.rank, waited.count())},
+                                  nodes_.successor(), options_.rank, waited.count())},
                      advice);
 }
 
@@ -433,6 +478,9 @@ bool GroupFormation::knows_no_cause(const std::vector<const MessageWindow*>& win
 
 /// Steps for peers that need an acknowledgement. Errors are ignored: our own outcome is known.
 void GroupFormation::step_quietly() {
+  if (!nodes_.leads()) {
+    return;
+  }
   try {
     membership_.progress(Deadline::min());
   } catch (const Error&) {
@@ -450,19 +498,23 @@ void GroupFormation::fall_back(const Error& error) {
   membership_.held_rings.reset();
   membership_.give_up_rings();
   membership_.transport->renew(Delivery::by_write);
-  const std::vector<Blob> addresses =
-      rendezvous_.gather(membership_.transport->address(), "its new address");
-  connect(addresses[plan_.predecessor()], addresses[plan_.successor()]);
+  connect(rendezvous_.gather(membership_.transport->address(), "its new address"));
+  channels_.resize(options_.rings.size());
+  std::iota(channels_.begin(), channels_.end(), 0);
+  nodes_.begin_anew();
+  if (!nodes_.leads()) {
+    return;
+  }
   std::vector<std::unique_ptr<Reducer>> channels;
   for (std::size_t channel = 0; channel < options_.rings.size(); ++channel) {
     const WindowConfig window = window_config(channel);
-    channels.push_back(
+    channels.push_back(nodes_.around(
         std::make_unique<RingCollectives>(RingReducerConfig{.ring = window.ring,
-                                                            .rank = options_.rank,
-                                                            .world = options_.world,
+                                                            .rank = window.rank,
+                                                            .world = window.world,
                                                             .epoch = window.epoch,
                                                             .slots = plan_.slots,
-                                                            .data_bytes = window.data_bytes()}));
+                                                            .data_bytes = window.data_bytes()})));
   }
   membership_.engine = make_engine(std::move(channels));
 }

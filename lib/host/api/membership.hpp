@@ -6,6 +6,8 @@
 #include "host/base/event_waiter.hpp"
 #include "host/collective/engine.hpp"
 #include "host/control/job_control.hpp"
+#include "host/node/node_map.hpp"
+#include "host/node/node_memory.hpp"
 #include "host/rendezvous/agreement.hpp"
 #include "host/shrink/group_history.hpp"
 #include "host/switch_rings/held_rings.hpp"
@@ -26,13 +28,15 @@ struct Membership {
   Algorithm algorithm = Algorithm::in_switch;
   std::string fallback_reason; // empty while the switch reduces
   std::uint64_t callers_turned_away = 0;
-  std::shared_ptr<GroupHistory> history; // before the waiter, which knows its listener
-  std::vector<std::uint16_t> members;    // original ranks, by rank
-  std::vector<std::uint32_t> rings;      // ids, by channel
-  std::vector<std::uint32_t> used_rings; // of those: the ones that carry the calls
-  std::string missing_rings;             // why the others do not; empty: there are none
-  std::unique_ptr<HeldRings> held_rings; // on rank 0, if it had them made
-  std::unique_ptr<RingClaim> ring_claim; // if the switch's configuration has them
+  std::shared_ptr<GroupHistory> history;   // before the waiter, which knows its listener
+  std::vector<std::uint16_t> members;      // original ranks, by rank
+  NodeMap nodes;                           // which ranks share a NIC
+  std::vector<std::uint32_t> rings;        // ids, by channel
+  std::vector<std::uint32_t> used_rings;   // of those: the ones that carry the calls
+  std::string missing_rings;               // why the others do not; empty: there are none
+  std::unique_ptr<HeldRings> held_rings;   // on rank 0, if it had them made
+  std::unique_ptr<RingClaim> ring_claim;   // if the switch's configuration has them
+  std::shared_ptr<NodeMemory> node_memory; // null: no rank of the group shares a NIC
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both

@@ -46,7 +46,6 @@ std::uint32_t slots_of(const GroupOptions& options) {
 
 TransportPlan transport_plan(const GroupOptions& options) {
   return {.rank = options.rank,
-          .world = options.world,
           .channels = options.rings.size(),
           .slots = slots_of(options),
           .slot_bytes = options.message_bytes,

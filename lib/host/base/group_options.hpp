@@ -111,6 +111,8 @@ struct GroupOptions {
   std::string device; // software: a network interface; verbs: an RDMA device such as mlx5_0, rxe0
   std::string ip;     // software: this rank's address, as in the switch's ring; empty: the device's
   std::string mac;    // software: empty: the interface's own
+  // Names the NIC for ranks of this host that share it. Empty: this rank has one for itself.
+  std::string nic;
   std::uint8_t gid_index = 1; // verbs: the RoCEv2 entry of the port's GID table
   // A packet waits in the switch until the slowest rank has sent its own; see docs/protocol.md §7.
   // Rounded up to 4.096 µs x 2^e. 0: 67 ms in software, whose default retries never end; over

@@ -90,6 +90,9 @@ class Engine : private TransportListener {
   Arrival arrived(std::size_t channel, const IncomingMessage& message) override;
   void completed(std::size_t channel) override;
   void failed(std::size_t channel, const Error& error) override;
+
+  void moved() override { note_move(); }
+
   void note_failure(std::size_t channel, const Error& error);
   void consult_control(Deadline now);
   void poll_control();

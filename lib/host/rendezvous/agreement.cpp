@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kBlobVersion = 5; // of this blob
+constexpr std::uint32_t kBlobVersion = 6; // of this blob
 
 /// The options that all ranks share. The ring ids and the address follow it.
 struct IntroductionBody {
@@ -25,10 +27,11 @@ struct IntroductionBody {
   wire::be32 ring_source;
   wire::be32 epoch;
   wire::be32 nonce;
+  std::array<std::uint8_t, 16> nic;
+  wire::be32 user;
 };
 
-IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarnation,
-                         RingSource source) {
+IntroductionBody body_of(const GroupOptions& options, const Introduction& own) {
   return {wire::be32(kBlobVersion),
           wire::be32(options.epoch),
           wire::be32(options.window),
@@ -39,9 +42,11 @@ IntroductionBody body_of(const GroupOptions& options, const Incarnation& incarna
           wire::be32(static_cast<std::uint32_t>(options.missing_rings)),
           wire::be32(static_cast<std::uint32_t>(options.rings.size())),
           wire::be32(static_cast<std::uint32_t>(options.ring_ids)),
-          wire::be32(static_cast<std::uint32_t>(source)),
-          wire::be32(incarnation.epoch),
-          wire::be32(incarnation.nonce)};
+          wire::be32(static_cast<std::uint32_t>(own.ring_source)),
+          wire::be32(own.incarnation.epoch),
+          wire::be32(own.incarnation.nonce),
+          own.residence.nic,
+          wire::be32(own.residence.user)};
 }
 
 class Comparison {
@@ -69,7 +74,7 @@ Introduction read(const GroupOptions& options, std::uint16_t rank,
                 fmt::format("rendezvous: rank {} is another version of this library", rank));
   }
   const auto& found = wire::view_as<IntroductionBody>(blob.data());
-  const IntroductionBody own = body_of(options, {}, {});
+  const IntroductionBody own = body_of(options, {});
   compare.same("protocol version", found.version.get(), own.version.get());
   compare.same("epoch", found.epoch_option.get(), own.epoch_option.get());
   compare.same("window", found.window.get(), own.window.get());
@@ -89,14 +94,14 @@ Introduction read(const GroupOptions& options, std::uint16_t rank,
   }
   return {{found.epoch.get(), found.nonce.get()},
           found.ring_source.get() == 0 ? RingSource::configuration : RingSource::made_now,
+          {found.nic, found.user.get()},
           Blob(blob.begin() + static_cast<std::ptrdiff_t>(fixed), blob.end())};
 }
 
 } // namespace
 
-Blob introduce(const GroupOptions& options, const Incarnation& incarnation, RingSource source,
-               std::span<const std::uint8_t> address) {
-  const IntroductionBody body = body_of(options, incarnation, source);
+Blob introduce(const GroupOptions& options, const Introduction& own) {
+  const IntroductionBody body = body_of(options, own);
   const auto fields = bytes_of(body);
   Blob blob(fields.begin(), fields.end());
   for (const std::uint32_t ring : options.rings) {
@@ -104,7 +109,7 @@ Blob introduce(const GroupOptions& options, const Incarnation& incarnation, Ring
     const auto bytes = bytes_of(id);
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
-  blob.insert(blob.end(), address.begin(), address.end());
+  blob.insert(blob.end(), own.address.begin(), own.address.end());
   return blob;
 }
 

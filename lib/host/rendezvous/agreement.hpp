@@ -3,6 +3,7 @@
 
 #include "host/base/error.hpp"
 #include "host/base/group_options.hpp"
+#include "host/base/residence.hpp"
 #include "host/rendezvous/rendezvous.hpp"
 
 #include <cstdint>
@@ -27,12 +28,12 @@ enum class RingSource : std::uint8_t {
 struct Introduction {
   Incarnation incarnation; // that the rank suggests
   RingSource ring_source = RingSource::configuration;
+  Residence residence;
   Blob address; // of the transport
 };
 
-/// Makes a blob of our options and address for Rendezvous::gather.
-Blob introduce(const GroupOptions& options, const Incarnation& incarnation, RingSource source,
-               std::span<const std::uint8_t> address);
+/// Makes a blob of our options and what else we say for Rendezvous::gather.
+Blob introduce(const GroupOptions& options, const Introduction& own);
 
 /// Returns every rank's introduction, by rank. Throws Error (mismatch) with the first rank
 /// whose options differ from ours, the option and both values.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/base/error.hpp"
+#include "host/transport/transport.hpp"
 #include "wire/big_endian.hpp"
 
 #include <fmt/format.h>
@@ -23,11 +24,12 @@ struct ChannelNumbers {
   wire::be64 inbox_base;
 };
 
-/// The address of one channel in the blob of `rank`. Throws Error (mismatch) when the blob does not
+/// The address of one channel among the neighbour's. Throws Error (mismatch) when the blob does not
 /// have `channels` of them.
 template <typename ChannelAddress>
-const ChannelAddress& channel_address(std::span<const std::uint8_t> blob, std::size_t channel,
-                                      std::size_t channels, std::uint16_t rank) {
+const ChannelAddress& channel_address(const Neighbour& neighbour, std::size_t channel,
+                                      std::size_t channels) {
+  const auto& [rank, blob] = neighbour;
   static_assert(alignof(ChannelAddress) == 1);
   if (blob.size() != channels * sizeof(ChannelAddress)) {
     throw Error(ErrorCode::mismatch, rank,

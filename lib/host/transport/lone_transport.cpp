@@ -25,8 +25,7 @@ class LoneTransport : public Transport {
 
   std::uint32_t queue_pair(std::size_t /*channel*/) const override { return 0; }
 
-  void connect(std::span<const std::uint8_t> /*predecessor*/,
-               std::span<const std::uint8_t> /*successor*/) override {}
+  void connect(const Neighbour& /*predecessor*/, const Neighbour& /*successor*/) override {}
 
   void renew(Delivery /*delivery*/) override {}
 

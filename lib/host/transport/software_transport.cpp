@@ -101,21 +101,19 @@ endpoint::QueuePairConfig SoftwareTransport::common_config() const {
   return config;
 }
 
-void SoftwareTransport::connect(std::span<const std::uint8_t> predecessor,
-                                std::span<const std::uint8_t> successor) {
+void SoftwareTransport::connect(const Neighbour& predecessor, const Neighbour& successor) {
+  predecessor_ = predecessor.rank;
+  successor_ = successor.rank;
   for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
     connect_channel(channel, predecessor, successor);
   }
 }
 
-void SoftwareTransport::connect_channel(std::size_t index,
-                                        std::span<const std::uint8_t> predecessor,
-                                        std::span<const std::uint8_t> successor) {
+void SoftwareTransport::connect_channel(std::size_t index, const Neighbour& predecessor,
+                                        const Neighbour& successor) {
   Channel& channel = channels_[index];
-  const SoftwareChannelAddress& behind = channel_address<SoftwareChannelAddress>(
-      predecessor, index, plan_.channels, plan_.predecessor());
-  const SoftwareChannelAddress& ahead =
-      channel_address<SoftwareChannelAddress>(successor, index, plan_.channels, plan_.successor());
+  const auto& behind = channel_address<SoftwareChannelAddress>(predecessor, index, plan_.channels);
+  const auto& ahead = channel_address<SoftwareChannelAddress>(successor, index, plan_.channels);
   const auto entropy_port = [](std::uint32_t number) {
     return static_cast<std::uint16_t>(0xc000 | (number & 0x3fff)); // IBTA annex A17.4.2
   };
@@ -299,30 +297,30 @@ std::optional<Error> SoftwareTransport::failure_of(const Channel& channel) const
     return std::nullopt;
   }
   if (channel.incoming->failure()) {
-    return failure_of(*channel.incoming, {plan_.predecessor(), "from"});
+    return failure_of(*channel.incoming, predecessor_, "from");
   }
   if (channel.outgoing->failure()) {
-    return failure_of(*channel.outgoing, {plan_.successor(), "to"});
+    return failure_of(*channel.outgoing, successor_, "to");
   }
   return std::nullopt;
 }
 
 /// Of a queue pair that has failed.
-Error SoftwareTransport::failure_of(const endpoint::QueuePair& queue_pair,
-                                    const Neighbour& neighbour) const {
+Error SoftwareTransport::failure_of(const endpoint::QueuePair& queue_pair, std::uint16_t neighbour,
+                                    std::string_view direction) const {
   const endpoint::Status status = *queue_pair.failure();
   const std::string ip = wire::to_string(queue_pair.config().remote_ip);
   if (status != endpoint::Status::retry_exceeded) {
-    return {ErrorCode::transport_failure, neighbour.rank,
-            fmt::format("rank {}: the connection {} rank {} ({}) failed: {}", plan_.rank,
-                        neighbour.direction, neighbour.rank, ip, endpoint::name_of(status))};
+    return {ErrorCode::transport_failure, neighbour,
+            fmt::format("rank {}: the connection {} rank {} ({}) failed: {}", plan_.rank, direction,
+                        neighbour, ip, endpoint::name_of(status))};
   }
-  return {ErrorCode::retry_exceeded, neighbour.rank,
+  return {ErrorCode::retry_exceeded, neighbour,
           fmt::format(
               "rank {}: packets to rank {} ({}) stayed unacknowledged after {} "
               "retries of {} ms: the switch or the link is gone, or the switch "
               "was restarted and refuses them (its `show drops` says so)",
-              plan_.rank, neighbour.rank, ip, plan_.retry_count,
+              plan_.rank, neighbour, ip, plan_.retry_count,
               std::chrono::round<std::chrono::milliseconds>(plan_.exact_ack_timeout()).count())};
 }
 
@@ -356,9 +354,8 @@ std::string SoftwareTransport::describe(std::size_t index) const {
     return {};
   }
   return fmt::format("rank {} has acknowledged up to PSN {} of {} sent, PSN {} is due from rank {}",
-                     plan_.successor(), channel.outgoing->acknowledged_psn(),
-                     channel.outgoing->sent_psn(), channel.incoming->expected_psn(),
-                     plan_.predecessor());
+                     successor_, channel.outgoing->acknowledged_psn(), channel.outgoing->sent_psn(),
+                     channel.incoming->expected_psn(), predecessor_);
 }
 
 } // namespace weir::host

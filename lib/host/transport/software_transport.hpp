@@ -37,8 +37,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   }
 
   void renew(Delivery delivery) override;
-  void connect(std::span<const std::uint8_t> predecessor,
-               std::span<const std::uint8_t> successor) override;
+  void connect(const Neighbour& predecessor, const Neighbour& successor) override;
   bool post(std::size_t channel, const OutgoingMessage& message) override;
   void close(std::size_t channel) override;
   void quiesce() override;
@@ -74,23 +73,19 @@ class SoftwareTransport : public Transport, private FrameReader {
     bool is_closed = false; // by close()
   };
 
-  struct Neighbour {
-    std::uint16_t rank = 0;
-    std::string_view direction; // "from", "to"
-  };
-
   void post_receive(Channel& channel, const OutgoingMessage& message) const;
   void post_for_writes(Channel& channel) const;
   IncomingMessage message_of(Channel& channel, const endpoint::Completion& completion) const;
   void accept(std::span<std::uint8_t> frame) override;
   endpoint::QueuePairConfig common_config() const;
-  void connect_channel(std::size_t channel, std::span<const std::uint8_t> predecessor,
-                       std::span<const std::uint8_t> successor);
+  void connect_channel(std::size_t channel, const Neighbour& predecessor,
+                       const Neighbour& successor);
   bool transmit();
   bool drain_outgoing(std::size_t channel, TransportListener& listener);
   bool drain_incoming(std::size_t channel, TransportListener& listener);
   std::optional<Error> failure_of(const Channel& channel) const;
-  Error failure_of(const endpoint::QueuePair& queue_pair, const Neighbour& neighbour) const;
+  Error failure_of(const endpoint::QueuePair& queue_pair, std::uint16_t neighbour,
+                   std::string_view direction) const;
   bool is_lost();
   endpoint::TimePoint now() const;
 
@@ -100,6 +95,8 @@ class SoftwareTransport : public Transport, private FrameReader {
   std::unique_ptr<endpoint::Device> device_;
   Delivery delivery_ = Delivery::by_send;
   std::vector<Channel> channels_;
+  std::uint16_t predecessor_ = 0; // ranks, once connected
+  std::uint16_t successor_ = 0;
   std::mt19937_64 dice_;
   std::uint64_t frames_lost_ = 0;
   endpoint::TimePoint now_; // of the current poll

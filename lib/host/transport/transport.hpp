@@ -29,6 +29,15 @@ class TransportListener {
   /// The channel's connection from or to a neighbour is lost, whose rank the error has. May come
   /// again until the channel is closed.
   virtual void failed(std::size_t /*channel*/, const Error& error) { throw error; }
+
+  /// Ranks that share the NIC have gone on with a call.
+  virtual void moved() {}
+};
+
+/// A rank to which a connection leads, or from which one comes.
+struct Neighbour {
+  std::uint16_t rank = 0;                // for errors
+  std::span<const std::uint8_t> address; // its Transport::address()
 };
 
 struct TransportStatistics {
@@ -63,9 +72,8 @@ class Transport {
   virtual std::vector<std::uint8_t> address() const = 0;
   /// The number of the channel's queue pair to the successor. It receives the acknowledgements.
   virtual std::uint32_t queue_pair(std::size_t channel) const = 0;
-  /// Call once, with the neighbours' address(); with two ranks both are the same blob.
-  virtual void connect(std::span<const std::uint8_t> predecessor,
-                       std::span<const std::uint8_t> successor) = 0;
+  /// Call once. In a ring of two ranks both are the other one.
+  virtual void connect(const Neighbour& predecessor, const Neighbour& successor) = 0;
 
   /// Replaces the connections by new queue pairs with new first PSNs, to be connected again.
   /// Messages are numbered from 0 again.
@@ -120,7 +128,6 @@ inline constexpr std::uint8_t kMostRetries = 7;
 /// The parameters of every transport.
 struct TransportPlan {
   std::uint16_t rank = 0; // our own, for errors
-  std::uint16_t world = 0;
   std::size_t channels = 1;
   std::uint32_t slots = 0;      // of each inbox; also the depth of the send queue
   std::uint32_t slot_bytes = 0; // longest message
@@ -143,12 +150,6 @@ struct TransportPlan {
   /// The message's slot of an inbox or outbox.
   std::span<std::uint8_t> slot_of(std::span<std::uint8_t> memory, std::uint64_t number) const {
     return memory.subspan(slot_offset(number), slot_bytes);
-  }
-
-  std::uint16_t successor() const { return static_cast<std::uint16_t>((rank + 1u) % world); }
-
-  std::uint16_t predecessor() const {
-    return static_cast<std::uint16_t>((rank + world - 1u) % world);
   }
 };
 

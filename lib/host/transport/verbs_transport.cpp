@@ -111,8 +111,7 @@ class VerbsTransport : public Transport {
   }
 
   void renew(Delivery delivery) override;
-  void connect(std::span<const std::uint8_t> predecessor,
-               std::span<const std::uint8_t> successor) override;
+  void connect(const Neighbour& predecessor, const Neighbour& successor) override;
   bool post(std::size_t channel, const OutgoingMessage& message) override;
   void close(std::size_t channel) override;
   void quiesce() override;
@@ -199,6 +198,8 @@ class VerbsTransport : public Transport {
   CompletionQueue completions_;
   ibv_gid gid_{};
   std::vector<Channel> channels_;
+  std::uint16_t predecessor_ = 0; // ranks, once connected
+  std::uint16_t successor_ = 0;
   Delivery delivery_ = Delivery::by_send;
   std::uint32_t inline_bytes_ = kWantedInline; // of a message, at most
   std::size_t under_way_ = 0;                  // requests posted and not completed
@@ -375,14 +376,15 @@ std::vector<std::uint8_t> VerbsTransport::address() const {
   return blob;
 }
 
-void VerbsTransport::connect(std::span<const std::uint8_t> predecessor,
-                             std::span<const std::uint8_t> successor) {
+void VerbsTransport::connect(const Neighbour& predecessor, const Neighbour& successor) {
+  predecessor_ = predecessor.rank;
+  successor_ = successor.rank;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     Channel& channel = channels_[i];
     const VerbsChannelAddress& behind =
-        channel_address<VerbsChannelAddress>(predecessor, i, channels_.size(), plan_.predecessor());
+        channel_address<VerbsChannelAddress>(predecessor, i, channels_.size());
     const VerbsChannelAddress& ahead =
-        channel_address<VerbsChannelAddress>(successor, i, channels_.size(), plan_.successor());
+        channel_address<VerbsChannelAddress>(successor, i, channels_.size());
     for (std::uint32_t slot = 0; delivery_ == Delivery::by_write && slot < plan_.slots; ++slot) {
       post_receive(i, std::span<ibv_sge>());
     }
@@ -621,7 +623,7 @@ Error VerbsTransport::failure_of(const ibv_wc& completion, Direction direction) 
                         plan_.rank, ibv_wc_status_str(completion.status), completion.vendor_err)};
   }
   const bool is_outgoing = direction == Direction::outgoing;
-  const std::uint16_t neighbour = is_outgoing ? plan_.successor() : plan_.predecessor();
+  const std::uint16_t neighbour = is_outgoing ? successor_ : predecessor_;
   const ErrorCode code = completion.status == IBV_WC_RETRY_EXC_ERR ? ErrorCode::retry_exceeded
                                                                    : ErrorCode::transport_failure;
   const std::string_view hint =
@@ -650,8 +652,8 @@ std::string VerbsTransport::describe(std::size_t index) const {
   return fmt::format(
       "the queue pair to rank {} is in {}, its messages end before PSN {}, and it sends PSN {} "
       "next{}; the one from rank {} is in {} and waits for PSN {}",
-      plan_.successor(), name_of(outgoing->qp_state), channel.posted_psn, outgoing->sq_psn,
-      is_lost ? ", so the device has lost count (docs/transports.md)" : "", plan_.predecessor(),
+      successor_, name_of(outgoing->qp_state), channel.posted_psn, outgoing->sq_psn,
+      is_lost ? ", so the device has lost count (docs/transports.md)" : "", predecessor_,
       name_of(incoming->qp_state), incoming->rq_psn);
 }
 
