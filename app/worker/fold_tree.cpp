@@ -18,6 +18,36 @@ FoldTree FoldTree::flat(std::uint16_t world) {
   return tree;
 }
 
+FoldTree FoldTree::with_leaders(std::span<const std::uint16_t> leaders) const {
+  FoldTree tree;
+  tree.ranks_ = ranks_;
+  tree.root_ = led(root_, leaders).value_or(Part());
+  return tree;
+}
+
+/// None of a rank that does not lead, or of a switch that has only such.
+std::optional<FoldTree::Part> FoldTree::led(const Part& part,
+                                            std::span<const std::uint16_t> leaders) {
+  Part changed{part.rank, {}};
+  if (!part.parts.empty()) {
+    for (const Part& child : part.parts) {
+      if (std::optional<Part> next = led(child, leaders)) {
+        changed.parts.push_back(std::move(*next));
+      }
+    }
+    return changed.parts.empty() ? std::nullopt : std::optional(std::move(changed));
+  }
+  for (std::uint16_t rank = 0; rank < leaders.size(); ++rank) {
+    if (leaders[rank] == part.rank) {
+      changed.parts.push_back({rank, {}});
+    }
+  }
+  if (changed.parts.empty()) {
+    return std::nullopt;
+  }
+  return changed.parts.size() == 1 ? std::move(changed.parts.front()) : std::move(changed);
+}
+
 /// Reads a text from its beginning; each call takes what it has read.
 class FoldTree::Parser {
  public:

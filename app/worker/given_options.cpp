@@ -68,6 +68,15 @@ std::vector<Thing> things_named(std::string_view option, std::string_view text,
   return things;
 }
 
+std::vector<Option> process_option_rows(GivenOptions& o) {
+  return {
+      {"local-ranks", "N",
+       "so many ranks on this host, from --rank on, each a process; they share the device, and the "
+       "network sees the first (default 1)",
+       [&](auto v) { o.local_ranks = number<std::uint16_t>("local-ranks", v, 1, kMaxWorld); }},
+  };
+}
+
 std::vector<Option> call_option_rows(GivenOptions& o) {
   return {
       {"collective", "NAME", collective_meaning(),
@@ -161,8 +170,8 @@ std::vector<Option> sweep_option_rows(GivenOptions& o) {
 
 std::vector<Option> option_rows(GivenOptions& given) {
   std::vector<Option> rows = group_option_rows(given.group, given.devargs);
-  for (const auto& more :
-       {call_option_rows(given), job_option_rows(given), sweep_option_rows(given)}) {
+  for (const auto& more : {process_option_rows(given), call_option_rows(given),
+                           job_option_rows(given), sweep_option_rows(given)}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

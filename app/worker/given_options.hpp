@@ -24,6 +24,7 @@ struct GivenOptions {
   host::GroupOptions group;
   std::string devargs;
   std::string json;
+  std::uint16_t local_ranks = 1;
   Registration registration = Registration::tensors;
   CallChoice choice;
   std::vector<FoldTree> trees;       // in the order given

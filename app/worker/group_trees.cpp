@@ -9,6 +9,13 @@
 namespace weir::app {
 
 std::vector<FoldTree> trees_in_use(const host::Group& group, const std::vector<FoldTree>& trees) {
+  std::vector<std::uint16_t> leaders;
+  for (std::uint16_t rank = 0; rank < group.world(); ++rank) {
+    leaders.push_back(group.leader(rank));
+  }
+  if (group.algorithm() == host::Algorithm::ring) {
+    return {FoldTree::flat(group.world()).with_leaders(leaders)};
+  }
   if (group.algorithm() != host::Algorithm::in_switch) {
     return {FoldTree::flat(group.world())};
   }
@@ -18,7 +25,7 @@ std::vector<FoldTree> trees_in_use(const host::Group& group, const std::vector<F
   std::vector<FoldTree> in_use;
   for (std::size_t ring = 0; ring < all.size(); ++ring) {
     if (std::ranges::find(used, all[ring]) != used.end()) {
-      in_use.push_back(trees[ring]);
+      in_use.push_back(trees[ring].with_leaders(leaders));
     }
   }
   return in_use;

@@ -11,6 +11,7 @@
 #include "usage_error.hpp"
 #include "worker/group_lines.hpp"
 #include "worker/group_trees.hpp"
+#include "worker/local_ranks.hpp"
 #include "worker/options.hpp"
 #include "worker/single_job.hpp"
 #include "worker/sparse_job.hpp"
@@ -20,8 +21,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,7 +119,7 @@ void run_sweep(const WorkerOptions& options, app::SweepOptions how) {
   }
 }
 
-void run(const WorkerOptions& options) {
+void run_work(const WorkerOptions& options) {
   const auto* const job = std::get_if<app::JobOptions>(&options.work);
   if (job == nullptr) {
     run_sweep(options, std::get<app::SweepOptions>(options.work));
@@ -127,22 +130,22 @@ void run(const WorkerOptions& options) {
   }
 }
 
-} // namespace
+void run(const WorkerOptions& options) {
+  if (!options.json.empty()) {
+    app::write_file(options.json, ""); // or fail before hours of work
+  }
+  std::optional<host::HostEal> eal; // outlives the port
+  if (needs_port(options)) {
+    eal.emplace();
+  }
+  run_work(options);
+  app::finish_output();
+}
 
-int main(int argc, char** argv) {
-  app::name_fatal_signals("weir-worker");
+/// The exit status, once what is wrong is told.
+int status_of(const std::function<int()>& body) {
   try {
-    const WorkerOptions options = app::parse_worker_options(argc, argv);
-    if (!options.json.empty()) {
-      app::write_file(options.json, ""); // or fail before hours of work
-    }
-    std::optional<host::HostEal> eal; // outlives the port
-    if (needs_port(options)) {
-      eal.emplace();
-    }
-    run(options);
-    app::finish_output();
-    return EXIT_SUCCESS;
+    return body();
   } catch (const app::UsageError& error) {
     app::complain("weir-worker", error.what());
     return kExitUsage;
@@ -153,4 +156,28 @@ int main(int argc, char** argv) {
     app::complain("weir-worker", error.what());
     return kExitFailure;
   }
+}
+
+/// The first of several ranks writes the file.
+int run_rank(WorkerOptions options, std::uint16_t rank) {
+  return status_of([&] {
+    options.json = rank == options.group.rank ? options.json : std::string();
+    options.group.rank = rank;
+    run(options);
+    return EXIT_SUCCESS;
+  });
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  app::name_fatal_signals("weir-worker");
+  return status_of([&] {
+    const WorkerOptions options = app::parse_worker_options(argc, argv);
+    if (options.local_ranks == 1) {
+      return run_rank(options, options.group.rank);
+    }
+    return app::run_local_ranks(options.group.rank, options.local_ranks,
+                                [&](std::uint16_t rank) { return run_rank(options, rank); });
+  });
 }

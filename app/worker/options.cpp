@@ -20,7 +20,8 @@ constexpr const char* kHead =
     "\n"
     "One rank of a job: meets the others, calls a collective through the switch, checks every "
     "element, tells how\n"
-    "fast it was. Start one per rank; all but --rank, --device, --ip, --mac, --loss, --seed, "
+    "fast it was. Start one per rank, or one per host with --local-ranks; all but --rank, "
+    "--device, --ip, --mac, --loss, --seed, "
     "--json and --progress are\n"
     "the same for all.\n"
     "\n"
@@ -60,6 +61,17 @@ void forbid_options(const Names& given, std::span<const std::string_view> forbid
     if (given.contains(option)) {
       throw UsageError(fmt::format("--{}: {}; see weir-worker --help", option, why));
     }
+  }
+}
+
+void check_local_ranks(const GivenOptions& given) {
+  if (given.local_ranks > given.group.world - given.group.rank) {
+    refuse("local-ranks", std::to_string(given.local_ranks),
+           fmt::format("1 .. {} from rank {} on (--world)", given.group.world - given.group.rank,
+                       given.group.rank));
+  }
+  if (given.local_ranks > 1 && !given.devargs.empty()) {
+    throw UsageError("--local-ranks: not with a DPDK device; see weir-worker --help");
   }
 }
 
@@ -243,11 +255,13 @@ WorkerOptions parse_worker_options(int argc, char** argv) {
   if (!defect.empty()) {
     throw UsageError(defect);
   }
+  check_local_ranks(given);
   check_root(given);
   check_reductions(given.choice);
   WorkerOptions options{.group = given.group,
                         .devargs = given.devargs,
                         .json = given.json,
+                        .local_ranks = given.local_ranks,
                         .registration = given.registration};
   if (is_sweep) {
     options.work = sweep_of(given, line.options);

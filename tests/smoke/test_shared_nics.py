@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several ranks behind one NIC: hosts whose processes share an interface, each host a network namespace of its own."""
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+from lab import Lab, smoke_test
+from netns import Namespace, veth
+from test_worker import COLLECTIVES, WORKER, Process
+from weir import Weir, configuration, expect
+
+HOSTS = 2
+RANKS_PER_HOST = 3
+WORLD = HOSTS * RANKS_PER_HOST
+RENDEZVOUS = "10.77.0.1:7471"
+RING = ("  - id: 7\n    window: 4\n    max_message_bytes: 16384\n    mtu: 1024\n    members:\n"
+        + "".join(f"      - {{ ip: 10.77.0.{host + 1}, port: p{host} }}\n" for host in range(HOSTS)))
+PORTS = [f'name: p{host}, device: "net_af_packet{host},iface=tap{host}"' for host in range(HOSTS)]
+
+
+def switch_and_hosts(lab: Lab) -> tuple[Weir, list[Namespace]]:
+    """A switch with a ring of two members, and a namespace for each."""
+    fabric, hosts = lab.namespace(), [lab.namespace() for _ in range(HOSTS)]
+    for number, host in enumerate(hosts):
+        veth(fabric, f"tap{number}", host, "eth0")
+        host.ip(f"addr add 10.77.0.{number + 1}/24 dev eth0")
+    return lab.ready_weir(fabric, configuration(PORTS, rings=RING)), hosts
+
+
+def command(host: int, *options: str) -> list[str | Path]:
+    return [WORKER, "--rank", str(host * RANKS_PER_HOST), "--local-ranks", str(RANKS_PER_HOST), "--world", str(WORLD),
+            "--rendezvous", RENDEZVOUS, "--ring", "7", "--device", "iface=eth0", "--window", "4", "--message-bytes", "16384",
+            *options]
+
+
+def start(lab: Lab, hosts: list[Namespace], *options: str) -> list[Process]:
+    return [Process(lab, host, command(number, *options)) for number, host in enumerate(hosts)]
+
+
+def ranks_of(process: Process) -> list[int]:
+    """The process ids of the ranks that one command has started, lowest rank first."""
+    children = Path(f"/proc/{process.process.pid}/task/{process.process.pid}/children")
+    return [int(child) for child in children.read_text().split()]
+
+
+def formed(process: Process) -> str:
+    """What the ranks of one command have said when all have a group."""
+    assert process.process.stdout is not None
+    said = b""
+    while said.count(b"algorithm=") < RANKS_PER_HOST:
+        more = os.read(process.process.stdout.fileno(), 4096)
+        expect(more != b"", f"it has ended: {said.decode()}")
+        said += more
+    return said.decode()
+
+
+def expect_each(processes: list[Process], status: int, due: str, of_rank: set[int]) -> None:
+    """Each command ends so; `due` stands once for each of these ranks, with its number for {rank}."""
+    output = ""
+    for process in processes:
+        ended, text = process.wait()
+        output += text
+        expect(ended == status, f"{ended}: {text}")
+    for rank in sorted(of_rank):
+        expect(due.format(rank=rank) in output, f"rank {rank}: {output}; should say {due}")
+
+
+@smoke_test("shared-nics")
+def shared_nics(lab: Lab) -> None:
+    """Each collective by two hosts of three ranks, under loss as well: every element is compared, bit for bit, with the fold
+    over the hosts of the folds over their ranks. The switch has two members."""
+    switch, hosts = switch_and_hosts(lab)
+    for number, name in enumerate(COLLECTIVES):
+        placement = ("--in-place", "--out-of-place")[number % 2]
+        ranks = start(lab, hosts, "--collective", name, "--root", "4", "--size", "480000", "--repeat", "2", placement,
+                      "--loss", "0.01" if number % 3 == 0 else "0")
+        expect_each(ranks, 0, "result: rank={rank} bytes=" if name == "barrier" else "result: rank={rank} bytes=480000 ",
+                    set(range(WORLD)))
+    for kind, operation in (("bf16", "sum"), ("f16", "average"), ("f32", "product"), ("i8", "max")):
+        ranks = start(lab, hosts, "--type", kind, "--op", operation, "--size", "480000")
+        expect_each(ranks, 0, f"result: rank={{rank}} bytes=480000 type={kind} op={operation} ", set(range(WORLD)))
+    shown = switch.ask("/weir/ring,7")["rings"]["0"]
+    expect(shown["members"] == HOSTS if "members" in shown else True, f"{shown}")
+    switch.stop()
+
+
+@smoke_test("shared-nic-alone")
+def shared_nic_alone(lab: Lab) -> None:
+    """Ranks that are all behind one NIC need no switch: there is none."""
+    host = lab.namespace()
+    veth(lab.namespace(), "tap0", host, "eth0")
+    host.ip("addr add 10.77.0.1/24 dev eth0")
+    for name in COLLECTIVES:
+        ranks = Process(lab, host, [WORKER, "--rank", "0", "--local-ranks", "3", "--world", "3", "--rendezvous", RENDEZVOUS,
+                                    "--device", "iface=eth0", "--collective", name, "--root", "2", "--size", "480000"])
+        expect_each([ranks], 0, f"retransmissions=0 algorithm=local verified=every_element collective={name}", {0})
+
+
+def start_long_job(lab: Lab, hosts: list[Namespace], *options: str) -> list[Process]:
+    """One that goes on until it is ended."""
+    processes = start(lab, hosts, "--repeat", "1000000", "--size", "480000", "--no-verify", *options)
+    for process in processes:
+        said = formed(process)
+        expect(said.count("algorithm=switch") == RANKS_PER_HOST, said)
+    return processes
+
+
+@smoke_test("shared-nic-deaths")
+def shared_nic_deaths(lab: Lab) -> None:
+    """Where a rank of a NIC is killed, leader or not, all others end at once and name it. One that is stopped is named when
+    the time is over. Killed ranks leave nothing."""
+    switch, hosts = switch_and_hosts(lab)
+    before = set(os.listdir("/dev/shm"))
+    for victim, number, due, options in ((4, signal.SIGKILL, "peer_died: ", ()), (3, signal.SIGKILL, "peer_died: ", ()),
+                                         (1, signal.SIGKILL, "peer_died: ", ()),
+                                         (5, signal.SIGSTOP, "timeout: ", ("--timeout", "3"))):
+        processes = start_long_job(lab, hosts, *options)
+        child = ranks_of(processes[victim // RANKS_PER_HOST])[victim % RANKS_PER_HOST]
+        os.kill(child, number)
+        outputs = [processes[0].wait()]
+        if number == signal.SIGSTOP:
+            os.kill(child, signal.SIGKILL)
+        outputs.append(processes[1].wait())
+        expect(all(status == 1 for status, _ in outputs), f"{outputs}")
+        errors = re.findall(rf"weir-worker: {due}.*rank {victim}\b", "".join(output for _, output in outputs))
+        expect(len(errors) == WORLD - 1, f"rank {victim}: {outputs}")
+    for process in start_long_job(lab, hosts):
+        for child in ranks_of(process):
+            os.kill(child, signal.SIGKILL)
+        process.wait()
+    for host in hosts:
+        with host.entered():
+            expect("weir-node" not in Path("/proc/thread-self/net/unix").read_text(), "a Unix socket is left")
+    expect(set(os.listdir("/dev/shm")) <= before, f"{set(os.listdir('/dev/shm')) - before}")
+    switch.stop()
