@@ -4,7 +4,9 @@
 
 #include "host_lab.hpp"
 #include "measurement.hpp"
+#include "node_lab.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::string_view kSmall = "small-messages";
 constexpr std::string_view kRings = "parallel-rings";
+constexpr std::string_view kNode = "shared-nic";
 
 void report_spent(std::string_view part, const Case& parameters, unsigned round,
                   const HostLab::Spent& spent) {
@@ -68,17 +71,48 @@ void measure_rings(const Options& options) {
   }
 }
 
+/// Ranks behind one NIC, beside plain copying of their tensors by all of them at once.
+void measure_node(const Options& options) {
+  constexpr std::size_t kMostBytes = 64 << 20;
+  constexpr std::size_t kMostCopied = std::size_t{1} << 28;
+  const std::size_t calls = options.effort == Effort::full ? 2000 : 200;
+  std::map<std::uint16_t, NodeLab> labs;
+  for (const std::uint16_t ranks : {2, 4}) {
+    labs.try_emplace(ranks, ranks, kMostBytes / sizeof(float));
+  }
+  for (unsigned round = 0; round < options.rounds; ++round) {
+    tell_progress(kNode, round, options);
+    for (auto& [ranks, lab] : labs) {
+      for (const std::size_t bytes :
+           {std::size_t{8}, std::size_t{65536}, std::size_t{1} << 20, kMostBytes}) {
+        const Case parameters = Case().with("ranks", ranks).with("bytes", bytes);
+        if (parameters.is_wanted(options)) {
+          const std::size_t repeated = std::clamp<std::size_t>(kMostCopied / bytes, 1, calls);
+          report(kNode, parameters, round,
+                 {{"all-reduce", lab.all_reduce_ns(bytes / sizeof(float), repeated) / 1e3, "us",
+                   "copying"},
+                  {"copying", lab.copy_ns(bytes / sizeof(float), repeated) / 1e3, "us"}});
+        }
+      }
+    }
+  }
+}
+
 } // namespace
 } // namespace weir::bench
 
 int main(int argc, char** argv) {
   using namespace weir::bench;
-  const Options options = read_options(argc, argv, {kSmall, kRings}, {.full = 9, .quick = 3});
+  const Options options =
+      read_options(argc, argv, {kSmall, kRings, kNode}, {.full = 9, .quick = 3});
   if (options.wants_part(kSmall)) {
     measure_small(options);
   }
   if (options.wants_part(kRings)) {
     measure_rings(options);
+  }
+  if (options.wants_part(kNode)) {
+    measure_node(options);
   }
   return 0;
 }

@@ -172,6 +172,10 @@ PARALLEL_RINGS = Part(
     "parallel-rings", "what a tensor costs the hosts when it is split among several rings", "host_bench",
 )
 
+SHARED_NIC = Part(
+    "shared-nic", "all-reduces of ranks behind one NIC, beside plain copying by all of them", "host_bench",
+)
+
 SPARSE_FIGURES = {"weir": "Weir", "flare": "Flare's pairs", "omnireduce": "OmniReduce's blocks of 256"}
 
 SPARSE = Part(
@@ -255,6 +259,7 @@ PARTS = (
     TREES,
     SMALL_MESSAGES,
     PARALLEL_RINGS,
+    SHARED_NIC,
     SPARSE,
     Part("lookup", "whose a RoCE frame's addresses are: the pair table beside one whose hash has no key", "lookup_bench"),
     RIVALS,
