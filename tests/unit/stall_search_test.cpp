@@ -160,5 +160,17 @@ TEST(StallSearch, TheSuspicionThatLeavesTheLeastHopeCounts) {
   }
 }
 
+/// Those who wait for a late rank stand still, and say so at the same time.
+TEST(StallSearch, ARankThatIsTooLateIsBlamedWhoeverStandsStill) {
+  StallSearch search({Kind::late, 0, Error(ErrorCode::timeout, 1, "late")}, 2, Deadline::max());
+  search.add({Kind::standstill, 0, Error(ErrorCode::timeout, std::nullopt, "still")});
+  EXPECT_TRUE(search.is_about_lateness());
+  search.note_answer(0, stands(4));
+  search.note_answer(1, idle(3));
+  const StallSearch::Outcome outcome = search.outcome();
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->rank(), 1);
+}
+
 } // namespace
 } // namespace weir::host::stall_search_test

@@ -439,11 +439,13 @@ void JobControl::close_stall_search() {
   if (outcome.error) {
     fail(*outcome.error);
   }
-  const bool is_about_lateness = stall_search_->kind() == Suspicion::Kind::late;
+  if (stall_search_->is_about_lateness()) {
+    late_timer_.renew();
+  }
+  const bool nobody_stands_still = stall_search_->kind() == Suspicion::Kind::late;
   stall_search_.reset();
-  late_timer_.renew();
-  if (is_about_lateness) {
-    return; // nobody suspects anything
+  if (nobody_stands_still) {
+    return;
   }
   note_patience(peer_text(outcome.waits_for));
   send_to_all(ControlKind::patience,

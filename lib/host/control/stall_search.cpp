@@ -11,7 +11,11 @@
 namespace weir::host {
 
 StallSearch::StallSearch(Suspicion suspicion, std::uint16_t world, Deadline deadline)
-    : suspicion_(std::move(suspicion)), deadline_(deadline), answers_(world) {}
+    : suspicion_(std::move(suspicion)), deadline_(deadline), answers_(world) {
+  if (suspicion_.kind == Suspicion::Kind::late) {
+    lateness_ = suspicion_.error;
+  }
+}
 
 void StallSearch::add(const Suspicion& suspicion) {
   if (suspicion.kind > suspicion_.kind) {
@@ -90,15 +94,14 @@ StallSearch::Outcome StallSearch::outcome_without(const std::vector<std::uint16_
                                                   std::uint64_t call) const {
   const std::string who =
       fmt::format("{} {} not made call {}", named(late), late.size() == 1 ? "has" : "have", call);
-  switch (suspicion_.kind) {
-  case Suspicion::Kind::late:
-    return {.error = suspicion_.error};
-  case Suspicion::Kind::standstill:
-    return {.waits_for = who};
-  default:
+  if (suspicion_.kind == Suspicion::Kind::broken) {
     return {.error = Error(suspicion_.error.code(), late.front(),
                            fmt::format("{}; {}", who, noticed()))};
   }
+  if (lateness_) {
+    return {.error = lateness_};
+  }
+  return {.waits_for = who};
 }
 
 /// All ranks have made the call. It may have been a moment ago.

@@ -51,6 +51,9 @@ class StallSearch {
 
   Suspicion::Kind kind() const { return suspicion_.kind; }
 
+  /// Whether a late rank is an error, because the time allowed is over.
+  bool is_about_lateness() const { return lateness_.has_value(); }
+
   /// Another rank's suspicion during the search. The one that leaves the least hope counts.
   void add(const Suspicion& suspicion);
 
@@ -83,6 +86,7 @@ class StallSearch {
   std::string noticed() const;
 
   Suspicion suspicion_;
+  std::optional<Error> lateness_; // of a suspicion of that kind, whatever came after it
   const Deadline deadline_;
   std::vector<Answer> answers_; // by rank
 };
