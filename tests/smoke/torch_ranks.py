@@ -17,7 +17,7 @@ from lab import Lab
 from netns import KILLED_WITH_US, run
 from weir import BUILD, ROOT, Failed, Skipped, Weir, configuration, expect
 
-PYTHON = os.environ.get("WEIR_TORCH_PYTHON", "/usr/bin/python3")  # Debian's, which has Debian's packages
+PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
 TRAIN = ROOT / "docs/examples/train.py"
 MASTER_PORT = "7480"  # in a namespace, where nobody else listens
 
@@ -73,8 +73,8 @@ class TorchJob:
     """A switch with ring 7, `more_rings` and `more` of a configuration, and a namespace for ranks that reach it by lossy
     cables."""
 
-    def __init__(self, lab: Lab, loss: float, more_rings: str = "", more: str = "") -> None:
-        self._lab, self._outside = lab, lab.namespace()
+    def __init__(self, lab: Lab, loss: float, more_rings: str = "", more: str = "", python: str | Path = PYTHON) -> None:
+        self._lab, self._outside, self._python = lab, lab.namespace(), python
         fabric = lab.namespace()
         self.cables = LossyCables(lab.namespace(), loss)
         for rank in range(RANKS):
@@ -94,7 +94,11 @@ class TorchJob:
             Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").write_text("0")
 
     def start(self, program: Path, *arguments: str, **environment: str) -> list[Rank]:
-        ranks = [self._start_rank(rank, [program, *arguments], environment) for rank in range(RANKS)]
+        return self.start_some(RANKS, program, *arguments, **environment)
+
+    def start_some(self, count: int, *command: str | Path, **environment: str) -> list[Rank]:
+        """The first ones, with Python's arguments."""
+        ranks = [self._start_rank(rank, command, environment) for rank in range(count)]
         for rank in ranks:
             rank.job = ranks
         return ranks
@@ -103,9 +107,10 @@ class TorchJob:
         own = {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": MASTER_PORT,
                "GLOO_SOCKET_IFNAME": "lo", "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
                "WEIR_RINGS": "7", "PYTHONFAULTHANDLER": "1"}
+        path = ":".join(filter(None, (self._installed["PYTHONPATH"], environment.get("PYTHONPATH"))))
         with self._outside.entered():
-            process = subprocess.Popen([*KILLED_WITH_US, PYTHON, *map(str, command)], text=True, errors="replace",
-                                       env=os.environ | self._installed | own | environment, stdin=subprocess.DEVNULL,
+            process = subprocess.Popen([*KILLED_WITH_US, str(self._python), *map(str, command)], text=True, errors="replace",
+                                       env=os.environ | self._installed | own | environment | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         started = Rank(rank, process)
         self._lab.on_end(started.kill)

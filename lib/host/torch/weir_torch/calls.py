@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Optional, Union
@@ -15,8 +16,15 @@ from torch._C._distributed_c10d import Work
 from torch.autograd.profiler import record_function
 from torch.futures import Future
 
+try:
+    from torch._C._profiler import _RecordFunctionFast
+except ImportError:  # before torch 2.3
+    _RecordFunctionFast = None
+
+from .c_api import WeirError
 from .collectives import Collective
 from .group import Group, Request
+from .uncompiled import hide_methods
 from .waiter import waiter
 
 FOR_EVER = timedelta(0)  # torch's way to say so
@@ -97,6 +105,9 @@ class WeirWork(Work):
         return result_of(self._outcome)
 
 
+hide_methods(WeirWork, "wait", "synchronize", "get_future", "result", "is_completed", "is_success", "exception")
+
+
 class Callbacks:
     """Runs the callbacks of works in the works' order, because they may start calls, whose order all ranks share. One that
     waits for another call gives way after a moment: the other's future would wait behind it for ever."""
@@ -140,12 +151,12 @@ class CallStatistics:
 class Calls:
     """Starts the calls of a group. The library ends them in their order."""
 
-    def __init__(self, group: Group) -> None:
-        self._group = group
+    def __init__(self, group: Group, label: str) -> None:
+        self._group, self._label = group, label
         self._lock = threading.Lock()  # guards what is below
         self._under_way: deque[Call] = deque()  # in the order of their starts
         self._busy_since = 0.0
-        self._closed = False
+        self._closed = self._aborted = False
         self._counted = CallStatistics()
         self._callbacks = Callbacks()
         self._descriptor = group.descriptor
@@ -155,15 +166,25 @@ class Calls:
     def start(self, collective: Collective, timeout: timedelta = FOR_EVER) -> WeirWork:
         if not torch.autograd._profiler_enabled():
             return self._start(collective, timeout)
-        with record_function(f"weir:{collective.name}") as span:
-            work = self._start(collective, timeout)
+        with record_function(f"{self._label}:{collective.name}") as span:
+            with self._told(collective):
+                work = self._start(collective, timeout)
             span._call_end_callbacks_on_future(work.ending)  # and not at the end of this block
         return work
+
+    def _told(self, collective: Collective) -> AbstractContextManager[object]:
+        """A span beside the call's own with what that one cannot say."""
+        if _RecordFunctionFast is None:
+            return nullcontext()
+        return _RecordFunctionFast(f"{self._label}:start", [], {"call": collective.name, "bytes": collective.bytes,
+                                                                "way": self._group.algorithm})
 
     def _start(self, collective: Collective, timeout: timedelta) -> WeirWork:
         with self._lock:
             if self._closed:
                 raise RuntimeError("weir_torch: the process group is closed")
+            if self._aborted:
+                raise WeirError("aborted", "this rank aborted the group")
             call = Call(collective, collective.start(self._group), WeirWork(timeout))
             if not self._under_way:
                 self._busy_since = time.monotonic()
@@ -206,11 +227,14 @@ class Calls:
             since = time.monotonic() - self._busy_since if self._under_way else 0.0
             return CallStatistics(self._counted.calls, self._counted.bytes, self._counted.seconds + since)
 
+    def abort(self) -> None:
+        """The group is over on all ranks. No call that comes later can help others to the end of theirs."""
+        with self._lock:
+            self._aborted = True
+        self._group.abort()
+
     def close(self) -> None:
         """Ends the group. Calls that are under way fail, on all ranks."""
-        if self._waiter.is_this_thread:  # where the garbage collector may run, and the lock be held
-            threading.Thread(target=self.close, name="weir_torch close").start()
-            return
         with self._lock:
             if self._closed:
                 return

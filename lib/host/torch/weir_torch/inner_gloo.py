@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +14,19 @@ from torch.distributed import PrefixStore, ProcessGroup, ProcessGroupGloo
 HAS_BACKENDS = hasattr(ProcessGroup, "_register_backend")  # since torch 2.0
 ON_CPU = torch.device("cpu")
 UNCOUNTED = ("_get_sequence_number_for_group", "_set_sequence_number_for_group")
+
+
+_alive: weakref.WeakSet[InnerGloo] = weakref.WeakSet()
+_left_alone: list[InnerGloo] = []
+
+
+def _leave_alone() -> None:
+    """In a process made by fork the groups have no threads, and crash when they are destroyed: as garbage of a worker that
+    loads data, for example."""
+    _left_alone.extend(_alive)
+
+
+os.register_at_fork(after_in_child=_leave_alone)
 
 
 class InnerGloo:
@@ -25,6 +40,7 @@ class InnerGloo:
             self._group = ProcessGroup(rank, size)
             self.serve(self._group)
         self.calls = 0
+        _alive.add(self)
 
     def serve(self, group: ProcessGroup) -> None:
         """What C++ code asks of the group, and Python cannot override, is Gloo's."""

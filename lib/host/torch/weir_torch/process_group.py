@@ -16,16 +16,21 @@ from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, Barr
 
 from . import collectives
 from .calls import Calls, CallStatistics
+from .closing import end, wait_for_ends
 from .collectives import Collective, are_movable, operation_for
 from .group import Group
 from .inner_gloo import InnerGloo
 from .meeting import Meeting
 from .options import Options
+from .uncompiled import hide_methods
 
 # What Gloo does, whatever the tensors are.
 FORWARDED = ("allgather_coalesced", "alltoall", "alltoall_base", "all_to_all_single", "gather", "monitored_barrier",
              "recv", "recv_anysource", "scatter", "send", "_get_sequence_number_for_group",
              "_set_sequence_number_for_group")
+BY_WEIR = ("allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "_allgather_base",
+           "all_gather_single_coalesced", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single_coalesced",
+           "barrier")
 # Another name of a call in a later torch. 2.13 and what is before it ask for either.
 LATER_NAMES = {"all_gather_single": "_allgather_base", "reduce_scatter_single": "_reduce_scatter_base",
               "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
@@ -38,11 +43,12 @@ class ProcessGroupWeir(ProcessGroup):
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, options: Optional[Options]) -> None:
         super().__init__(rank, size)
         self._store = store
+        wait_for_ends()
         with Meeting(store, rank, size, timeout) as meeting:
             self._group = Group(meeting, Options.from_environment() if options is None else options)
-        self._calls = Calls(self._group)
+        self._calls = Calls(self._group, self.getBackendName())
         # Runs when the process group goes away, or when the program ends.
-        self.close = weakref.finalize(self, close_in_its_own_process, self._calls, os.getpid())
+        self._end = weakref.finalize(self, end, self._calls, os.getpid())
         # Last, because a rank that cannot come would leave Gloo's others waiting.
         self._gloo = InnerGloo(store, rank, size, timeout)
         self._gloo.serve(self)
@@ -142,12 +148,17 @@ class ProcessGroupWeir(ProcessGroup):
         return operation_for(opts.reduceOp, [*results, *tensors]) if fits else None
 
     def shutdown(self) -> None:
-        """As torch's destroy_process_group has it. Calls that are under way fail."""
-        self.close()
+        """torch's destroy_process_group calls it. Calls that are under way fail."""
+        self._end()
+
+    def close(self) -> None:
+        """Gives the rings back. Calls that are under way fail."""
+        self._end()
+        wait_for_ends()
 
     def abort(self) -> None:
         """On this rank all calls fail at once, on the others as soon as they hear of it."""
-        self._group.abort()
+        self._calls.abort()
         self._gloo.abort()
 
     @property
@@ -163,11 +174,6 @@ class ProcessGroupWeir(ProcessGroup):
         return self._group.statistics()
 
 
-def close_in_its_own_process(calls: Calls, process: int) -> None:
-    if os.getpid() == process:
-        calls.close()
-
-
 def forwarded(name: str) -> Any:
     def forward(self: ProcessGroupWeir, *arguments: Any, **named: Any) -> Any:
         return self._gloo.call(name, *arguments, **named)
@@ -177,6 +183,7 @@ def forwarded(name: str) -> Any:
 
 for _name in FORWARDED:
     setattr(ProcessGroupWeir, _name, forwarded(_name))
+hide_methods(ProcessGroupWeir, *FORWARDED, *BY_WEIR)
 for _name, _older in LATER_NAMES.items():
     setattr(ProcessGroupWeir, _name, getattr(ProcessGroupWeir, _older))
 

@@ -16,12 +16,7 @@ class Waiter:
     def __init__(self) -> None:
         self._ready = select.epoll()
         self._looks: dict[int, Callable[[], None]] = {}
-        self._thread = threading.Thread(target=self._attend, name="weir_torch", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_this_thread(self) -> bool:
-        return threading.current_thread() is self._thread
+        threading.Thread(target=self._attend, name="weir_torch", daemon=True).start()
 
     def add(self, descriptor: int, look: Callable[[], None]) -> None:
         self._looks[descriptor] = look
