@@ -27,8 +27,8 @@ VERSION = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(
 SONAME = "libweir.so.1"
 
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
-TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "closing.py", "collectives.py", "group.py", "inner_gloo.py",
-               "meeting.py", "options.py", "process_group.py", "uncompiled.py", "waiter.py")  # of weir_torch/
+TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "check.py", "closing.py", "collectives.py", "group.py",
+               "inner_gloo.py", "meeting.py", "options.py", "process_group.py", "uncompiled.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
@@ -61,6 +61,7 @@ target_link_libraries(job PRIVATE weir::weir)
 # Tells in C what weir_torch believes of weir.h, for a compiler to judge.
 BELIEFS = """
 import c_api
+c_api.library.weir_version()  # loads all functions
 print("#include <stddef.h>\\n#include <weir/weir.h>")
 for names in (c_api.STATUS, c_api.DATA_TYPES, c_api.OPERATIONS, c_api.TRANSPORTS, c_api.FALLBACKS):
     for name, number in names.items():

@@ -154,7 +154,7 @@ STAGES = [
     computing("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
               ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
     on_the_clock("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
-    on_the_clock("torch", "the backend with PyTorch 2.13, and PyTorch's own tests of backends; 150 s of processors",
+    on_the_clock("torch", "the backend with PyTorch 2.13, and PyTorch's own tests of backends; 80 s of processors",
                  ["tests/torch/run.py"]),
     on_the_clock("guest", "soft-RoCE in virtual machines", ["tests/guest/run.py"]),
     on_the_clock("demo", "tools/demo, small, with loss",

@@ -102,6 +102,25 @@ def torch_again(lab: Lab) -> None:
     run_exactly(TorchJob(lab, loss=0), "torch_again")
 
 
+def check_words(job: TorchJob, due: str, status: int = 1, count: int = 1, **environment: str) -> None:
+    for rank in job.start_some(count, "-m", "weir_torch.check", **environment):
+        ended, output = rank.wait(JOB_S)
+        expect(ended == status and due in output, f"rank {rank.number}: {ended}, {output}; due: {status}, {due}")
+
+
+@smoke_test("torch-check")
+def torch_check(lab: Lab) -> None:
+    """weir_torch.check says what is missing, and with all ranks that nothing is."""
+    need_torch()
+    job = TorchJob(lab, loss=0)
+    check_words(job, "library    MISSING: weir_torch: /nowhere.so: ", WEIR_LIBRARY="/nowhere.so")
+    check_words(job, "device     MISSING: there is no network interface eth7; there are: host0, host1, host2, host3, lo", WEIR_DEVICE="eth7")
+    check_words(job, "MTU        MISSING: frames of 1500 bytes have no room for a path MTU of 2048", WEIR_PATH_MTU="2048")
+    check_words(job, "rings      MISSING: WEIR_SWITCH names /nowhere", WEIR_SWITCH="unix:/nowhere")
+    check_words(job, "all-reduce 1000 numbers of 4 ranks, by way of switch: exact", status=0, count=RANKS)
+    job.switch.stop()
+
+
 def ring_of(number: int, *ranks: int) -> str:
     members = "".join(f"      - {{ ip: 10.77.0.{rank + 1}, port: p{rank} }}\n" for rank in ranks)
     return f"  - id: {number}\n    window: 8\n    max_message_bytes: 65536\n    mtu: 1024\n    members:\n{members}"

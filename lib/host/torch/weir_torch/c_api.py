@@ -6,7 +6,8 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
-from typing import Optional
+from pathlib import Path
+from typing import Any, Optional
 
 LIBRARY = "libweir.so.1"
 
@@ -82,20 +83,33 @@ PROTOTYPES = {
 }
 
 
-def _load() -> ctypes.CDLL:
-    """CDLL gives up the interpreter's lock during each call, so a call that waits stops no other thread."""
-    name = os.environ.get("WEIR_LIBRARY", LIBRARY)
+class Library:
+    """The library's functions. It is loaded for the first of them, so that weir_torch.check can say what is missing. CDLL
+    gives up the interpreter's lock during each call, so a call that waits stops no other thread."""
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__.update(_load())
+        return self.__dict__[name]
+
+
+def _load() -> dict[str, Any]:
     try:
-        loaded = ctypes.CDLL(name)
+        loaded = ctypes.CDLL(library_file())
     except OSError as error:
         raise ImportError(f"weir_torch: {error}; install the host library, or set WEIR_LIBRARY to the file's path") from error
     for function, (result, *arguments) in PROTOTYPES.items():
         getattr(loaded, function).restype = result
         getattr(loaded, function).argtypes = arguments
-    return loaded
+    return {function: getattr(loaded, function) for function in PROTOTYPES}
 
 
-library = _load()
+def library_file() -> str:
+    """What the environment names, else what a wheel has beside this file, else the loader's."""
+    bundled = Path(__file__).parent / LIBRARY
+    return os.environ.get("WEIR_LIBRARY") or (str(bundled) if bundled.exists() else LIBRARY)
+
+
+library = Library()
 
 
 class WeirError(RuntimeError):
