@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// A rank of an MPI program that hears of errors. Arguments: what to do.
+///   loop   all-reduces until one fails
+///   start  the same, without blocking
+///   order  two communicators, which rank 0 uses in another order than the others
+///   many   eight communicators of all ranks at the same time, an all-reduce in each
+/// Prints "mpi_days: RANK: ERROR" for the first error and ends with status 3, or "mpi_days: RANK: well".
+
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LENGTH = 4096, MANY = 8 };
+
+static int rank;
+
+/// 0: the program goes on.
+static int is_over(int status) {
+  if (status == MPI_SUCCESS) {
+    return 0;
+  }
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(status, text, &length);
+  printf("mpi_days: %d: %s\n", rank, text);
+  fflush(stdout);
+  return 1;
+}
+
+static int all_reduce(MPI_Comm comm) {
+  static float data[LENGTH];
+  return is_over(MPI_Allreduce(MPI_IN_PLACE, data, LENGTH, MPI_FLOAT, MPI_SUM, comm));
+}
+
+static int loop(void) {
+  while (!all_reduce(MPI_COMM_WORLD)) {
+  }
+  return 3;
+}
+
+static int start(void) {
+  static float data[LENGTH];
+  int is_done = all_reduce(MPI_COMM_WORLD);
+  while (!is_done) {
+    MPI_Request request;
+    is_done = is_over(MPI_Iallreduce(MPI_IN_PLACE, data, LENGTH, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request)) ||
+              is_over(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+  return 3;
+}
+
+static int order(void) {
+  MPI_Comm one;
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &one);
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  MPI_Comm_set_name(one, "one");
+  MPI_Comm_set_name(other, "other");
+  if (all_reduce(one) || all_reduce(other)) { // each has its ring now
+    return 4;
+  }
+  return all_reduce(rank == 0 ? one : other) || all_reduce(rank == 0 ? other : one) ? 3 : 0;
+}
+
+static int many(void) {
+  MPI_Comm all[MANY];
+  for (int at = 0; at < MANY; ++at) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &all[at]);
+    if (all_reduce(all[at])) {
+      return 3;
+    }
+  }
+  for (int at = 0; at < MANY; ++at) {
+    MPI_Comm_free(&all[at]);
+  }
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // duplicates inherit it
+  const char* what = argv[1];
+  const int status = strcmp(what, "loop") == 0    ? loop()
+                     : strcmp(what, "start") == 0 ? start()
+                     : strcmp(what, "order") == 0 ? order()
+                                                  : many();
+  if (status != 0) {
+    PMPI_Barrier(MPI_COMM_WORLD); // until all have told
+    MPI_Abort(MPI_COMM_WORLD, status);
+  }
+  MPI_Finalize();
+  printf("mpi_days: %d: well\n", rank);
+  return 0;
+}
