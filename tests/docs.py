@@ -138,6 +138,16 @@ def check_torch_options() -> list[str]:
            ([] if len(due) > 5 else ["hardly any option was found in options.py"])
 
 
+def check_mpi_options() -> list[str]:
+    """docs/mpi.md has exactly the variables that the interposer reads, in its table; config/mpi.conf has none besides."""
+    due = set(re.findall(r'variable<&Settings::\w+>\("(WEIR_\w+)"', read("lib/host/mpi/settings.cpp")))
+    told = set(re.findall(r"`(WEIR_\w+)`", read("docs/mpi.md").split("| variable |")[1].split("\n\n")[0]))
+    strange = set(re.findall(r"^# (WEIR_\w+)=", read("config/mpi.conf"), re.MULTILINE)) - due
+    return [f"docs/mpi.md lacks {name}, or the interposer does not know it" for name in sorted(due ^ told)] + \
+           [f"config/mpi.conf has {name}, which the interposer does not know" for name in sorted(strange)] + \
+           ([] if len(due) > 5 else ["hardly any variable was found in settings.cpp"])
+
+
 def check_operations() -> list[str]:
     """Whoever lists operations, data types or collectives in another language, or for people, lists those of weir/ina.hpp.
     PyTorch has only some of the types."""
@@ -191,7 +201,7 @@ def main() -> int:
         for listing in listings():
             listing.write()
     failed = 0
-    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options,
+    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options, check_mpi_options,
               check_operations, check_glossary, check_mutations]
     for check in checks:
         mistakes = check()

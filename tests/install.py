@@ -32,8 +32,10 @@ TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "check.py", "closing.py", 
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
+# Where the whole tree is built, gRPC and both MPIs are there.
+MODULES = ("libweir_switch.so", "openmpi/libweir_mpi.so", "mpich/libweir_mpi.so")
 # What is written for those who use Weir.
-PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "operating", "planner",
+PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "mpi", "operating", "planner",
          "planning", "prompt", "protocol", "pytorch", "transports", "troubleshooting")
 # libibverbs names the two others in its .pc file.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")
@@ -174,7 +176,7 @@ def check_whole_tree(made: Installation) -> None:
         "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man1/weirctl.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8",
         "lib/systemd/system/weir.service", "lib/sysusers.d/weir.conf", "lib/udev/rules.d/60-weir.rules",
         "libexec/weir/weir-gate", f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua",
-        f"{made.library.parent.relative_to(made.prefix)}/weir/libweir_switch.so"}
+        *(f"{made.library.parent.relative_to(made.prefix)}/weir/{name}" for name in MODULES)}
     due |= {f"share/doc/weir/examples/{entry.name}" for entry in (ROOT / "config").iterdir()
             if entry.is_dir() or entry.suffix == ".yaml"}
     due |= {"share/doc/weir/README.md"} | {f"share/doc/weir/docs/{name}.md" for name in PAGES}
