@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 namespace weir::mpi {
@@ -159,12 +160,20 @@ int Channel::world_rank_of(int rank) const {
 
 void Channel::form() {
   const std::string error = common_error(form_group());
-  if (error.empty()) {
+  if (!error.empty()) {
+    go_without(error);
+  } else if (weir_group_algorithm(group_) ==
+             std::string_view("local")) { // MPI knows more of their memory
+    close();
+    way_ = Way::one_nic;
+  } else {
     way_ = Way::weir;
     agree_on_id();
     tell_group();
-    return;
   }
+}
+
+void Channel::go_without(const std::string& error) {
   close();
   way_ = Way::no_ring;
   if (job().settings().fallback == Fallback::none) {

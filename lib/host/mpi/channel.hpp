@@ -61,6 +61,7 @@ class Channel {
 
  private:
   [[nodiscard]] std::string form_group();
+  void go_without(const std::string& error);
   [[nodiscard]] std::string common_error(const std::string& own) const;
   void tell_group() const;
   void agree_on_id();

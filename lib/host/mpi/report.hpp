@@ -21,6 +21,7 @@ enum class Way {
   wrong_arguments,
   intercommunicator,
   alone,
+  one_nic,
   too_many_ranks,
   operation,
   type,
@@ -30,7 +31,7 @@ enum class Way {
   no_ring_yet,
   no_ring
 };
-inline constexpr std::size_t kWays = 13;
+inline constexpr std::size_t kWays = 14;
 
 std::string_view reason_of(Way way);
 
