@@ -4,6 +4,7 @@
 ///   loop   all-reduces until one fails
 ///   start  the same, without blocking
 ///   order  two communicators, which rank 0 uses in another order than the others
+///   halves an all-reduce of all ranks, and one of each half's
 ///   many   eight communicators of all ranks at the same time, an all-reduce in each
 /// Prints "mpi_days: RANK: ERROR" for the first error and ends with status 3, or "mpi_days: RANK: well".
 
@@ -63,6 +64,14 @@ static int order(void) {
   return all_reduce(rank == 0 ? one : other) || all_reduce(rank == 0 ? other : one) ? 3 : 0;
 }
 
+static int halves(void) {
+  MPI_Comm half;
+  MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &half);
+  const int is_wrong = all_reduce(MPI_COMM_WORLD) || all_reduce(half);
+  MPI_Comm_free(&half);
+  return is_wrong ? 3 : 0;
+}
+
 static int many(void) {
   MPI_Comm all[MANY];
   for (int at = 0; at < MANY; ++at) {
@@ -85,6 +94,7 @@ int main(int argc, char** argv) {
   const int status = strcmp(what, "loop") == 0    ? loop()
                      : strcmp(what, "start") == 0 ? start()
                      : strcmp(what, "order") == 0 ? order()
+                     : strcmp(what, "halves") == 0 ? halves()
                                                   : many();
   if (status != 0) {
     PMPI_Barrier(MPI_COMM_WORLD); // until all have told

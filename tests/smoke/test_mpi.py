@@ -57,6 +57,23 @@ def working_ring(lab: Lab, fabric: MpiFabric) -> int:
     return ring
 
 
+@smoke_test("mpi-shared-nics")
+def shared_nics(lab: Lab) -> None:
+    """Two ranks behind each of two NICs: all calls are exact; the communicator of two ranks of one NIC goes to MPI."""
+    fabric = MpiFabric(lab)
+
+    def run(*command: str | Path) -> tuple[int, str]:
+        first, second = (["env", f"WEIR_DEVICE=host{nic}", f"WEIR_IP=10.77.0.{nic + 100}", *command] for nic in range(2))
+        return fabric.start_plainly(MPICH, [*first, ":", "-n", "2", *second], fabric.variables(MPICH), ranks=2).wait()
+
+    status, output = run(fabric.compile(MPICH, "mpi_calls.c"))
+    expect(status == 0 and output.count("mpi_calls: exact") == RANKS and counted_calls(output) == CALLS, f"{status}, {output}")
+    status, output = run(fabric.compile(MPICH, "mpi_days.c"), "halves")
+    expect(status == 0 and counted_calls(output) == {"MPI_Allreduce": (1, 1)}, f"{status}, {output}")
+    expect("1 all ranks behind one NIC" in output and "MPI_COMM_WORLD: 4 ranks by switch, ring " in output, output)
+    fabric.switch.stop()
+
+
 def ranks_of(program: Path) -> list[int]:
     """The processes that run it."""
     found = []
