@@ -148,6 +148,15 @@ def check_mpi_options() -> list[str]:
            ([] if len(due) > 5 else ["hardly any variable was found in settings.cpp"])
 
 
+def check_nccl_options() -> list[str]:
+    """docs/nccl.md has exactly the variables that NCCL's plug-in reads, in its table."""
+    code = "".join(file.read_text() for file in sorted((ROOT / "lib/host/nccl").glob("*.cpp")))
+    due = set(re.findall(r'(?:variable|read_number)\("(WEIR_\w+)"', code))
+    told = set(re.findall(r"`(WEIR_\w+)`", read("docs/nccl.md").split("| variable |")[1].split("\n\n")[0]))
+    return [f"docs/nccl.md lacks {name}, or the plug-in does not know it" for name in sorted(due ^ told)] + \
+           ([] if len(due) > 5 else ["hardly any variable was found in lib/host/nccl"])
+
+
 def check_operations() -> list[str]:
     """Whoever lists operations, data types or collectives in another language, or for people, lists those of weir/ina.hpp.
     PyTorch has only some of the types."""
@@ -201,7 +210,7 @@ def main() -> int:
         for listing in listings():
             listing.write()
     failed = 0
-    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options, check_mpi_options,
+    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options, check_mpi_options, check_nccl_options,
               check_operations, check_glossary, check_mutations]
     for check in checks:
         mistakes = check()

@@ -35,7 +35,7 @@ COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-func
 # Where the whole tree is built, gRPC and both MPIs are there.
 MODULES = ("libweir_switch.so", "openmpi/libweir_mpi.so", "mpich/libweir_mpi.so")
 # What is written for those who use Weir.
-PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "mpi", "operating", "planner",
+PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "mpi", "nccl", "operating", "planner",
          "planning", "prompt", "protocol", "pytorch", "transports", "troubleshooting")
 # libibverbs names the two others in its .pc file.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")
@@ -153,7 +153,7 @@ def check_files(made: Installation) -> None:
     lib = made.library.parent.relative_to(made.prefix)
     due = {f"bin/{program}" for program in HOST_PROGRAMS} | {f"include/weir/{header}" for header in HEADERS} | {
         f"{lib}/{name}" for name in ("libweir.so", SONAME, f"{SONAME}.0.0", "pkgconfig/weir.pc",
-                                     "cmake/weir/weir-config.cmake", "cmake/weir/weir-config-version.cmake")}
+                                     "cmake/weir/weir-config.cmake", "cmake/weir/weir-config-version.cmake", "libnccl-net-weir.so")}
     due |= torch_files(made) | {f"share/man/man1/{program}.1" for program in HOST_PROGRAMS} | {"share/doc/weir/LICENSE"}
     found = {str(file.relative_to(made.prefix)) for file in made.prefix.rglob("*") if not file.is_dir() and file.parent.name != "__pycache__"}
     expect(found == due, f"installed too much: {sorted(found - due)}; too little: {sorted(due - found)}")
@@ -213,6 +213,17 @@ def check_dynamic_sections(made: Installation) -> None:
         needed = {re.sub(r"^lib|\.so.*", "", name) for name in dynamic_entries(file, "NEEDED")}
         strange = {name for name in needed - ALLOWED_LIBRARIES if not name.startswith("ld-linux")}
         expect(not strange, f"{file.name}: found needed libraries {sorted(strange)}; allowed: {sorted(ALLOWED_LIBRARIES)}")
+
+
+def check_nccl_plug_in(made: Installation) -> None:
+    """It has NCCL's names alone, needs nothing of NCCL or CUDA, and stays in memory."""
+    plug_in = made.library.parent / "libnccl-net-weir.so"
+    found = {line.split()[-1] for line in output_of("nm", "-D", "--defined-only", plug_in).splitlines()}
+    due = {f"nccl{kind}Plugin_v{version}" for kind in ("Net", "CollNet") for version in range(8, 13)}
+    expect(found == due, f"exported: {sorted(found)}; should be {sorted(due)}")
+    needed = {re.sub(r"^lib|\.so.*", "", name) for name in dynamic_entries(plug_in, "NEEDED")}
+    expect(needed - {"weir"} <= ALLOWED_LIBRARIES, f"found needed libraries {sorted(needed)}")
+    expect("NODELETE" in output_of("readelf", "--wide", "--dynamic", plug_in), "NCCL may unload it, and it has threads")
 
 
 def check_headers(made: Installation) -> None:
@@ -306,7 +317,7 @@ def check_worker_without_dpdk(made: Installation) -> None:
 
 
 CHECKS: tuple[Callable[[Installation], None], ...] = (
-    check_files, check_whole_tree, check_exports, check_dynamic_sections, check_headers, check_c99, check_cpp20,
+    check_files, check_whole_tree, check_exports, check_dynamic_sections, check_nccl_plug_in, check_headers, check_c99, check_cpp20,
     check_cmake, check_torchs_copy_of_the_header, check_version, check_worker_without_dpdk,
 )
 
