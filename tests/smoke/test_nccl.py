@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NCCL's plug-in: what NCCL hears of it, reductions by the switch as NCCL's proxy drives them, and how they end."""
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+from lab import Lab, smoke_test
+from netns import Namespace
+from test_control import said, socket_of
+from test_held_rings import MODULE, switch_and_hosts, wait_for_chosen_ring, wait_for_rings, with_room
+from test_worker import Process
+from weir import BUILD, Failed, expect, wait_for
+
+PLUG_IN = BUILD / "lib/host/nccl/libnccl-net-weir.so"
+RANK = BUILD / "tests/support/nccl_rank"
+OTHER = BUILD / "tests/support/libnccl-net-other.so"
+VERSIONS = (8, 9, 11, 12)  # of the ranks' tables; 10 is in the other tests
+REMOTE_ERROR = 6
+
+
+def start(lab: Lab, outside: Namespace, scenario: str, versions: tuple[int, ...] = VERSIONS, **environment: str) -> list[Process]:
+    """Each rank by its own version's tables, in a folder that is empty at first."""
+    folder = lab.directory / f"ranks-{scenario}"
+    folder.mkdir()
+    return [Process(lab, outside, [RANK, PLUG_IN, str(version), str(rank), str(len(versions)), folder, scenario],
+                    **{"NCCL_COLLNET_ENABLE": "1", "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
+                       "WEIR_SWITCH": f"unix:{socket_of(lab)}", "WEIR_SWITCH_MODULE": str(MODULE), "WEIR_WINDOW": "4",
+                       "WEIR_MESSAGE_BYTES": "16384"} | environment) for rank, version in enumerate(versions)]
+
+
+def check(ranks: list[Process], *due: str, status: int = 0) -> list[str]:
+    ended = [process.wait() for process in ranks]
+    for rank, (found, output) in enumerate(ended):
+        expect(found == status and all(text in output for text in due), f"rank {rank}: {found}, {output}; due: {status}, {due}")
+    return [output for _, output in ended]
+
+
+@smoke_test("nccl-sums")
+def sums(lab: Lab) -> None:
+    """Every type and operation, and eight steps of twelve channels at once."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    outputs = check(start(lab, outside, "sum"), "INFO Weir: used, since NCCL_COLLNET_ENABLE is 1 and switch ",
+                    "of 4 reduces by ring ", "nccl_rank: sum ended well")
+    expect("device 0 of 1: host2, CollNet's host2, speed 10000, memory 1 and 1" in outputs[2], outputs[2])
+    wait_for_rings(lab, 7)
+    switch.stop()
+
+
+def reason(lab: Lab, outside: Namespace, scenario: str = "init", **environment: str) -> str:
+    """What the first of the plug-in's ranks says."""
+    status, output = start(lab, outside, scenario, (10,), **environment)[0].wait()
+    (lab.directory / f"ranks-{scenario}").rmdir()
+    expect(status == 0, output)
+    return output
+
+
+@smoke_test("nccl-not-used")
+def not_used(lab: Lab) -> None:
+    """Where Weir is not wanted or not there, NCCL hears so within two seconds, goes on by itself, and one line says why."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    nowhere = f"unix:{lab.directory}/nowhere.sock"
+    refuses = "init: net Weir refuses, result 2\nnccl_rank: init ended well\n"
+    for line, environment in (
+            ("INFO Weir: not used: NCCL_COLLNET_ENABLE is not 1", {"NCCL_COLLNET_ENABLE": "0"}),
+            ("INFO Weir: not used: WEIR_DEVICE is not set", {"WEIR_DEVICE": ""}),
+            ("WARN Weir: not used: WEIR_DEVICE: found 'eth9'; this host has host0, host1, host2, host3", {"WEIR_DEVICE": "eth9"}),
+            ("WARN Weir: not used: device host0: ip: found '10.77.0.1.2'; allowed: none, or an IPv4 or IPv6 address", {"WEIR_IP": "10.77.0.1.2"}),
+            ("WARN Weir: not used: WEIR_WINDOW: found '4k'; allowed: a number from 0 to 4294967295", {"WEIR_WINDOW": "4k"}),
+            ("WARN Weir: not used: WEIR_SWITCH is not set: it is the address of the switch's control service, which makes the rings",
+             {"WEIR_SWITCH": ""}),
+            (f"WARN Weir: not used: no switch answers at WEIR_SWITCH={nowhere}: No such file or directory", {"WEIR_SWITCH": nowhere}),
+            ("WARN Weir: not used: no switch answers at WEIR_SWITCH=127.0.0.1:1: Connection refused", {"WEIR_SWITCH": "127.0.0.1:1"}),
+            ("WARN Weir: not used: no switch answers at WEIR_SWITCH=here: allowed: unix:/PATH or HOST:PORT", {"WEIR_SWITCH": "here"}),
+            ("WARN Weir: not used: WEIR_NCCL_NET: /nowhere.so: cannot open shared object file: No such file or directory",
+             {"WEIR_NCCL_NET": "/nowhere.so"}),
+            (f"WARN Weir: not used: WEIR_NCCL_NET: {MODULE} has no ncclNetPlugin of version 8 to 12", {"WEIR_NCCL_NET": str(MODULE)})):
+        found = reason(lab, outside, **environment)
+        expect(found == f"{line}\n{refuses}", f"{environment}: {found}; due: {line}")
+    switch.stop()
+
+
+@smoke_test("nccl-late")
+def late(lab: Lab) -> None:
+    """weirctl shows the job's ring. A rank is away for longer than any time limit, and the job goes on."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    ranks = start(lab, outside, "late", (10, 12), WEIR_TIMEOUT_MS="1500")
+    ring = wait_for_chosen_ring(lab)
+    summing = re.compile(rf"^ *{ring} +2 +4 +1024 +\d+ +2 +\d+ +[1-9]", re.MULTILINE)  # both are connected, and slots are done
+    wait_for(lambda: summing.search(said(lab, f"show ring {ring}")) is not None, 20, "weirctl does not show that the ring sums")
+    time.sleep(3.5)  # this long the last rank is away
+    (lab.directory / "ranks-late/go").touch()
+    check(ranks, f"of 2 reduces by ring {ring} of the switch", "nccl_rank: late ended well")
+    wait_for_rings(lab, 7)
+    switch.stop()
+
+
+def ends(lab: Lab, scenario: str, *due: str, victim: int) -> None:
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    ranks = start(lab, outside, scenario)
+    status, output = ranks[-1].wait()
+    expect(status == victim, f"{status}, {output}")
+    check(ranks[:-1], *due, f": result {REMOTE_ERROR}", f"nccl_rank: {scenario} ended well")
+    wait_for_rings(lab, 7)
+    switch.stop()
+
+
+@smoke_test("nccl-dies")
+def dies(lab: Lab) -> None:
+    """A rank is killed during calls: the others hear of it by their next test, and close."""
+    ends(lab, "die", "peer_died: ", "rank 3 died", victim=-signal.SIGKILL)
+
+
+@smoke_test("nccl-closes")
+def closes(lab: Lab) -> None:
+    """A rank frees its memory and closes during calls, as after ncclCommAbort: nothing is written there, and the others hear of it."""
+    ends(lab, "close", "aborted: rank 3 aborted its group: NCCL takes memory back during a call that uses it", victim=0)
+
+
+@smoke_test("nccl-absent")
+def absent(lab: Lab) -> None:
+    """A rank that does not come, and a switch without room: CollNet's connect fails in time, and NCCL goes on without it."""
+    switch, outside = switch_and_hosts(lab, with_room(lab, rings=0))
+    ranks = start(lab, outside, "absent", WEIR_FORM_TIMEOUT_MS="1000")
+    ranks.pop().wait()
+    check(ranks, "WARN Weir: rank ", " of 4 does not reduce by the switch, and NCCL goes on without CollNet: rendezvous_timeout: ",
+          "connect: result 2", "nccl_rank: absent ended well")
+    check(start(lab, outside, "sum", (10, 12)), "NCCL goes on without CollNet: not_aggregated: switch ", "connect: result 2")
+    switch.stop()
+
+
+@smoke_test("nccl-pair")
+def pair(lab: Lab) -> None:
+    """Point-to-point of the plug-in's own."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    receiver, sender = check(start(lab, outside, "pair", (8, 10)), "nccl_rank: pair ended well")
+    expect("pair: at most 32 sends at once" in sender, sender)
+    expect("connect" not in receiver, receiver)
+    expect("found a handle of another network plug-in" in sender, sender)
+    expect("found a message of 100 bytes with tag 1; its receive has room for 99" in receiver and
+           f"too long a message ends with result {REMOTE_ERROR}" in receiver, receiver)
+    switch.stop()
+
+
+@smoke_test("nccl-passes-another")
+def passes_another(lab: Lab) -> None:
+    """Another plug-in's point-to-point: NCCL finds the versions that it has, and CollNet has its devices."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    output = reason(lab, outside, WEIR_NCCL_NET=str(OTHER), WEIR_DEVICE="host0,host1", WEIR_IP="")
+    expect(f"point-to-point by {OTHER}\nthe other plug-in begins\n"
+           "init: net Other, begun device 0 of 2: other, CollNet's other, speed 400000, memory 3 and 1\n"
+           "init: net Other, begun device 1 of 2: host1, CollNet's host1, speed 400000, memory 3 and 1\n" in output, output)
+    folder = lab.directory / "none"
+    folder.mkdir()
+    status, output = Process(lab, outside, [RANK, PLUG_IN, "12", "0", "1", folder, "init"], WEIR_NCCL_NET=str(OTHER)).wait()
+    expect(status == 1 and "there is no ncclNetPlugin_v12" in output, output)
+    switch.stop()

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// One rank that drives a network plug-in as NCCL does, without NCCL and without a GPU.
+///
+///   nccl_rank PLUG-IN VERSION RANK WORLD FOLDER SCENARIO
+///
+/// VERSION is of the plug-in's tables, 8 to 12. The ranks hand one another their handles by files
+/// in FOLDER. Ends with "nccl_rank: SCENARIO ended well" and status 0.
+///
+/// init   only begins: what NCCL hears of the plug-in and its devices
+/// sum    every type and operation, then 12 channels with all slots in use
+/// late   reduces, and reduces again, the last rank not before FOLDER has the file `go`
+/// die    the last rank is killed during calls
+/// close  the last rank frees its memory and closes during calls
+/// absent the last rank does not connect
+/// pair   point-to-point between two ranks
+
+#include "nccl_pair.hpp"
+#include "nccl_transport.hpp"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace weir::nccl_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kSlotBytes = 64 << 10; // NCCL's 512 KiB take a test too long
+constexpr int kChannels = 12;
+constexpr Operation kWide{.channels = kChannels, .steps = 20, .chunk_bytes = kSlotBytes};
+constexpr Operation kLong{.channels = kChannels, .steps = 1000, .chunk_bytes = 4 << 10};
+constexpr int kInTheMiddle = 10;
+
+struct Rank {
+  Rank(char** arguments)
+      : version(arguments[2]), plug_in(arguments[1], std::atoi(version)),
+        rank(std::atoi(arguments[3])), world(std::atoi(arguments[4])), folder(arguments[5]),
+        scenario(arguments[6]) {}
+
+  bool is_last() const { return rank == world - 1; }
+
+  const char* version;
+  PlugIn plug_in;
+  int rank;
+  int world;
+  fs::path folder;
+  std::string scenario;
+};
+
+void wait_for_file(const fs::path& file) {
+  while (!fs::exists(file)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+/// Of init, as the first of what NCCL does for a communicator. Whether the plug-in is used.
+bool begin(Rank& self) {
+  if (!self.plug_in.net()) {
+    throw std::runtime_error("there is no ncclNetPlugin_v" + std::string(self.version));
+  }
+  const Result result = self.plug_in.init_net();
+  const Net& net = *self.plug_in.net();
+  if (result != Result::success) {
+    std::cout << "init: net " << net.name << " refuses, result " << static_cast<int>(result)
+              << '\n';
+    return false;
+  }
+  expect_success("init", self.plug_in.coll().init());
+  int net_devices = 0;
+  int coll_devices = 0;
+  expect_success("devices", net.devices(&net_devices));
+  expect_success("devices", self.plug_in.coll().devices(&coll_devices));
+  for (int device = 0; device < coll_devices; ++device) {
+    nccl::PropertiesV12 nets{};
+    nccl::PropertiesV12 colls{};
+    expect_success("getProperties", net.properties(device, nets));
+    expect_success("getProperties", self.plug_in.coll().properties(device, colls));
+    std::cout << "init: net " << net.name << " device " << device << " of " << net_devices << ": "
+              << nets.base.name << ", CollNet's " << colls.base.name << ", speed "
+              << colls.base.speed << ", memory " << nets.base.pointer_support << " and "
+              << colls.base.pointer_support << '\n';
+  }
+  return true;
+}
+
+class Communicator {
+ public:
+  explicit Communicator(const Rank& self) : self_(self) {
+    expect_success("listen", coll().listen(0, handles_.at(self.rank).data(), &listener_));
+    share();
+  }
+
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Result connect() {
+    std::vector<void*> pointers;
+    for (auto& [rank, handle] : handles_) {
+      pointers.push_back(handle.data());
+    }
+    const Result result =
+        coll().body.connect(pointers.data(), self_.world, self_.rank, listener_, &comm_);
+    if (result == Result::success) {
+      expect_success("closeListen", coll().body.close_listener(listener_));
+    }
+    return result;
+  }
+
+  void close() { expect_success("closeColl", coll().body.close_comm(comm_)); }
+
+  void* get() const { return comm_; }
+
+  const CollNet& coll() const { return self_.plug_in.coll(); }
+
+ private:
+  using Handle = std::array<char, nccl::kHandleBytes>;
+
+  fs::path file_of(int rank) const { return self_.folder / ("handle" + std::to_string(rank)); }
+
+  /// The all-gather of NCCL's bootstrap.
+  void share() {
+    const fs::path mine = file_of(self_.rank);
+    std::ofstream(mine.string() + ".new", std::ios::binary)
+        .write(handles_.at(self_.rank).data(), nccl::kHandleBytes);
+    fs::rename(mine.string() + ".new", mine);
+    for (auto& [rank, handle] : handles_) {
+      wait_for_file(file_of(rank));
+      std::ifstream(file_of(rank), std::ios::binary).read(handle.data(), nccl::kHandleBytes);
+    }
+  }
+
+  std::map<int, Handle> no_handles() const {
+    std::map<int, Handle> handles;
+    for (int rank = 0; rank < self_.world; ++rank) {
+      handles[rank] = {};
+    }
+    return handles;
+  }
+
+  const Rank& self_;
+  std::map<int, Handle> handles_ = no_handles();
+  void* listener_ = nullptr;
+  void* comm_ = nullptr;
+};
+
+void expect_support(const CollNet& coll) {
+  for (int type = -1; type <= kTypes; ++type) {
+    for (int operation = -1; operation <= kOperations; ++operation) {
+      int supported = -1;
+      expect_success("reduceSupport", coll.body.reduce_support(type, operation, &supported));
+      const bool due = type >= 0 && type < kTypes && operation >= 0 && operation < kOperations;
+      if (supported != (due ? 1 : 0)) {
+        throw std::runtime_error("reduceSupport of type " + std::to_string(type) + ", operation " +
+                                 std::to_string(operation) + ": found " +
+                                 std::to_string(supported));
+      }
+    }
+  }
+}
+
+void expect_refusals(const Communicator& comm) {
+  const auto& memory = comm.coll().body.memory;
+  std::array<char, 64> bytes{};
+  void* known = nullptr;
+  constexpr int gpus = 2;
+  if (memory.register_memory(comm.get(), bytes.data(), bytes.size(), gpus, &known) ==
+          Result::success ||
+      memory.register_dma_buf(comm.get(), bytes.data(), bytes.size(), gpus, 0, 0, &known) ==
+          Result::success) {
+    throw std::runtime_error("memory of a GPU is taken");
+  }
+  expect_success("regMr", memory.register_memory(comm.get(), bytes.data(), bytes.size() / 2,
+                                                 nccl::kHostMemory, &known));
+  void* request = nullptr;
+  if (comm.coll().iallreduce(comm.get(), bytes.data(), bytes.data(), bytes.size(), 0, kSum, known,
+                             known, &request) == Result::success) {
+    throw std::runtime_error("a buffer outside of its memory is taken");
+  }
+  expect_success("deregMr", memory.deregister_memory(comm.get(), known));
+}
+
+void reduce_everything(const Communicator& comm, CollTransport& transport) {
+  expect_support(comm.coll());
+  expect_refusals(comm);
+  for (int type = 0; type < kTypes; ++type) {
+    for (int operation = 0; operation < kOperations; ++operation) {
+      transport.run({.type = type,
+                     .operation = operation,
+                     .channels = 2,
+                     .steps = 2,
+                     .chunk_bytes = 1 << 10});
+    }
+  }
+  transport.run(kWide);
+}
+
+/// Stops the proxy as ncclCommAbort does.
+struct Stop {};
+
+void stop_or_die(const Rank& self, int done) {
+  if (done < kInTheMiddle || !self.is_last()) {
+    return;
+  }
+  if (self.scenario == "die") {
+    std::raise(SIGKILL);
+  }
+  throw Stop();
+}
+
+/// The others hear of it by the next test.
+void reduce_until_somebody_goes(const Rank& self, CollTransport& transport) {
+  try {
+    transport.run(kLong, [&](int done) { stop_or_die(self, done); });
+  } catch (const Stop&) {
+    return;
+  } catch (const std::runtime_error& error) {
+    std::cout << "ended: " << error.what() << '\n';
+    return;
+  }
+  throw std::runtime_error("nobody went");
+}
+
+void work(const Rank& self, const Communicator& comm, CollTransport& transport) {
+  if (self.scenario == "sum") {
+    reduce_everything(comm, transport);
+  } else if (self.scenario == "late") {
+    transport.run(kWide);
+    if (self.is_last()) {
+      wait_for_file(self.folder / "go");
+    }
+    transport.run(kWide);
+  } else {
+    reduce_until_somebody_goes(self, transport);
+  }
+}
+
+void reduce(const Rank& self) {
+  Communicator comm(self);
+  if (self.scenario == "absent" && self.is_last()) {
+    return;
+  }
+  if (const Result result = comm.connect(); result != Result::success) {
+    std::cout << "connect: result " << static_cast<int>(result) << '\n';
+    return;
+  }
+  CollTransport transport(comm.coll(), comm.get(), self.rank, self.world, kChannels, kSlotBytes);
+  // NCCL's thread for progress is another than the one that connects and closes.
+  std::exception_ptr error;
+  std::thread([&] {
+    try {
+      work(self, comm, transport);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }).join();
+  if (error) {
+    std::rethrow_exception(error);
+  }
+  transport.free();
+  comm.close();
+}
+
+void play(Rank& self) {
+  if (begin(self) && self.scenario != "init") {
+    if (self.scenario == "pair") {
+      talk(*self.plug_in.net(), self.rank, self.folder);
+    } else {
+      reduce(self);
+    }
+    expect_success("finalize", self.plug_in.coll().finalize());
+    expect_success("finalize", self.plug_in.net()->finalize());
+  }
+  std::cout << "nccl_rank: " << self.scenario << " ended well\n";
+}
+
+} // namespace
+} // namespace weir::nccl_test
+
+int main(int count, char** arguments) {
+  constexpr int kWords = 7;
+  if (count != kWords) {
+    std::cout << "nccl_rank PLUG-IN VERSION RANK WORLD FOLDER SCENARIO\n";
+    return 2;
+  }
+  try {
+    weir::nccl_test::Rank self(arguments);
+    weir::nccl_test::play(self);
+  } catch (const std::exception& error) {
+    std::cout << "nccl_rank: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}
