@@ -2,6 +2,7 @@
 #include "node_lab.hpp"
 
 #include "host/transport/frame_io.hpp"
+#include "measurement.hpp"
 #include "support/free_address.hpp"
 
 #include <algorithm>
@@ -53,9 +54,10 @@ NodeLab::NodeLab(std::uint16_t ranks, std::size_t most_elements) : places_(ranks
   });
 }
 
-double NodeLab::slowest_ns(std::size_t calls, const std::function<void(Place&)>& call) {
+NodeLab::Times NodeLab::measure(std::size_t calls, const std::function<void(Place&)>& call) {
   std::vector<double> means(ranks());
-  std::barrier<> start(ranks());
+  double cpu_begin = 0;
+  std::barrier start(ranks(), [&]() noexcept { cpu_begin = process_cpu_seconds(); });
   run_all(ranks(), [&](std::uint16_t rank) {
     call(places_[rank]); // not timed
     start.arrive_and_wait();
@@ -66,18 +68,19 @@ double NodeLab::slowest_ns(std::size_t calls, const std::function<void(Place&)>&
     const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - begin;
     means[rank] = time.count() / static_cast<double>(calls);
   });
-  return *std::ranges::max_element(means);
+  const double cpu = process_cpu_seconds() - cpu_begin;
+  return {*std::ranges::max_element(means), cpu * 1e9 / static_cast<double>(calls * ranks())};
 }
 
-double NodeLab::all_reduce_ns(std::size_t elements, std::size_t calls) {
-  return slowest_ns(calls, [elements](Place& place) {
+NodeLab::Times NodeLab::all_reduce(std::size_t elements, std::size_t calls) {
+  return measure(calls, [elements](Place& place) {
     place.group->all_reduce(place.in.data(), place.out.data(), elements, DataType::f32,
                             Operation::sum);
   });
 }
 
-double NodeLab::copy_ns(std::size_t elements, std::size_t calls) {
-  return slowest_ns(calls, [elements](Place& place) {
+NodeLab::Times NodeLab::copy(std::size_t elements, std::size_t calls) {
+  return measure(calls, [elements](Place& place) {
     std::memcpy(place.out.data(), place.in.data(), elements * sizeof(float));
   });
 }

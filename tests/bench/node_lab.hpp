@@ -21,12 +21,17 @@ class NodeLab {
 
   std::uint16_t ranks() const { return static_cast<std::uint16_t>(places_.size()); }
 
-  /// Nanoseconds of an all-reduce of so many elements: the slowest rank's mean.
-  double all_reduce_ns(std::size_t elements, std::size_t calls);
+  struct Times {
+    double ns = 0;     // of a call: the slowest rank's mean
+    double cpu_ns = 0; // of a call and rank, of all threads: others on the machine change it less
+  };
 
-  /// The same of plain copying of as many bytes, which each rank does from its input to its result
-  /// at the same time.
-  double copy_ns(std::size_t elements, std::size_t calls);
+  /// Of an all-reduce of so many elements.
+  Times all_reduce(std::size_t elements, std::size_t calls);
+
+  /// Of plain copying of as many bytes, which each rank does from its input to its result at the
+  /// same time.
+  Times copy(std::size_t elements, std::size_t calls);
 
  private:
   struct Place {
@@ -35,7 +40,7 @@ class NodeLab {
     std::unique_ptr<host::Group> group;
   };
 
-  double slowest_ns(std::size_t calls, const std::function<void(Place&)>& call);
+  Times measure(std::size_t calls, const std::function<void(Place&)>& call);
 
   std::vector<Place> places_; // by rank
 };

@@ -58,20 +58,35 @@ void reduce(Group& group) {
   EXPECT_EQ(data, std::vector<float>(3000, 3));
 }
 
-/// A job of two ranks. Between two all-reduces rank 1 forks a child for each body and waits until
-/// it has ended with status 0.
-void fork_between_calls(const std::vector<std::function<int(std::unique_ptr<Group>&)>>& bodies) {
+using Bodies = std::vector<std::function<int(std::unique_ptr<Group>&)>>;
+
+/// The NICs of two ranks.
+enum class Nics : std::uint8_t { two, one };
+
+void fork_between_calls(Nics nics, const Bodies& bodies) {
   const JobPlan plan{.world = 2};
   HostFabric fabric(rings_of(plan), plan.world, kSession);
   const std::string address = free_address();
   expect_none(run_ranks(plan.world, [&](std::uint16_t rank) {
-    auto group = std::make_unique<Group>(options_of(plan, rank, address), fabric.open(rank));
+    GroupOptions options = options_of(plan, rank, address);
+    if (nics == Nics::one) {
+      options.ip = ip_of(0);
+      options.nic = "nic";
+    }
+    auto group = std::make_unique<Group>(options, fabric.open(rank));
     reduce(*group);
     for (std::size_t i = 0; rank == 1 && i < bodies.size(); ++i) {
       EXPECT_EQ(status_of_child([&] { return bodies[i](group); }), 0) << "body " << i;
     }
     reduce(*group);
   }));
+}
+
+/// Jobs of two ranks, through a switch and behind one NIC. Between two all-reduces rank 1 forks a
+/// child for each body and waits until it has ended with status 0.
+void fork_between_calls(const Bodies& bodies) {
+  fork_between_calls(Nics::two, bodies);
+  fork_between_calls(Nics::one, bodies);
 }
 
 TEST(Fork, AChildThatClosesTheGroupEndsNothing) {

@@ -10,8 +10,8 @@
 #include "host/node/node_reducer.hpp"
 #include "host/node/portion_queue.hpp"
 #include "op/kernel.hpp"
-#include "support/comes_true.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,10 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <poll.h>
 #include <random>
 #include <sched.h>
 #include <span>
@@ -37,7 +39,7 @@
 namespace weir::host::node_parts_test {
 namespace {
 
-// ---------------------------------------------------------------------------------- who shares one
+// ------------------------------------------------------------------------------- who shares one
 
 /// By a NIC's number and an address's; NIC 0 is not known.
 Resident resident(std::uint8_t nic, std::uint8_t address, std::uint32_t user = 1000) {
@@ -107,14 +109,15 @@ TEST(Residence, TellsNicsAndNetworkNamespacesApart) {
   }
 }
 
-// ------------------------------------------------------------------------------------ how they
-// meet
+// ------------------------------------------------------------------------------- how they meet
 
 NodeWait wait_of(std::uint16_t rank, std::chrono::milliseconds time = std::chrono::seconds(20)) {
   return {.deadline = Clock::now() + time, .meanwhile = [] {}, .leader = 4, .rank = rank};
 }
 
 const std::vector<std::uint16_t> kRanks{4, 6, 9};
+using Bytes = std::vector<std::uint8_t>;
+
 const NodeGeometry kGeometry{.ranks = 3, .channels = 1, .slots = 2, .portion_bytes = 64};
 
 /// What a rank sees of the memory that rank 4 hands out, if it gets it.
@@ -163,33 +166,125 @@ TEST(NodeDoor, NamesTheRankThatDoesNotCome) {
   }
 }
 
-/// Only root can become another user.
+/// Runs the body as another user, which only root can; its result is the child's exit status.
+std::jthread as_another_user(std::optional<int>& status, const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(setresuid(65534, 65534, 65534) == 0 ? body() : 100);
+  }
+  return std::jthread([&status, child] {
+    int ended = 0;
+    if (waitpid(child, &ended, 0) == child && WIFEXITED(ended)) {
+      status = WEXITSTATUS(ended);
+    }
+  });
+}
+
 TEST(NodeDoor, IsClosedToAnotherUser) {
-  constexpr int kRefused = 3;
   if (geteuid() != 0) {
     GTEST_SKIP() << "not root";
   }
   const NodeDoor door(4);
   const auto invitation = door.invitation();
-  const pid_t child = fork();
-  if (child == 0) {
-    const bool is_other = setresuid(65534, 65534, 65534) == 0;
+  std::optional<int> status;
+  as_another_user(status, [&] {
     try {
       come_to_node(invitation, 1, 3, wait_of(6));
     } catch (const Error& error) {
       const std::string text = error.what();
-      _exit(is_other && text.find("found another user as rank 4") != std::string::npos ? kRefused
-                                                                                       : 1);
+      return text.find("found another user as rank 4") != std::string::npos ? 0 : 1;
     }
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kRefused) << status;
+    return 2;
+  }).join();
+  EXPECT_EQ(status, 0);
 }
 
-// ------------------------------------------------------------------------------------- the
-// portions
+/// Whatever it sends.
+TEST(NodeDoor, GivesAnotherUserNothing) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "not root";
+  }
+  std::optional<NodeDoor> door(4);
+  const auto invitation = door->invitation();
+  const NodeDescriptors made = make_node_descriptors(kGeometry);
+  std::optional<int> status;
+  std::jthread child = as_another_user(status, [&] {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::string name = "weir-node-"; // node_meeting.hpp: a name in hexadecimal digits, and a token
+    for (std::size_t at = 0; at < 16; ++at) {
+      name += fmt::format("{:02x}", invitation[at]);
+    }
+    name.copy(address.sun_path + 1, name.size());
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const int caller = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    Bytes request(invitation.begin() + 16, invitation.end());
+    request.insert(request.end(), {0, 1}); // its place
+    std::uint8_t answer = 0;
+    if (connect(caller, reinterpret_cast<sockaddr*>(&address), bytes) != 0) {
+      return 1;
+    }
+    send(caller, request.data(), request.size(), MSG_NOSIGNAL); // or it is closed already
+    return recv(caller, &answer, 1, 0) > 0 ? 2 : 0;
+  });
+  EXPECT_THROW(door->hand_out(made, kRanks, wait_of(4, std::chrono::milliseconds(300))), Error);
+  door.reset(); // so that it hears of no answer
+  child.join();
+  EXPECT_EQ(status, 0);
+}
+
+// -------------------------------------------------------------------------------- how they sleep
+
+/// Two ranks' views of one memory.
+struct TwoMemories {
+  TwoMemories() {
+    NodeDescriptors made = make_node_descriptors(geometry);
+    NodeDescriptors other;
+    other.memory = Socket([&] { return dup(made.memory.get()); });
+    for (const Socket& bell : made.bells) {
+      other.bells.emplace_back([&] { return dup(bell.get()); });
+    }
+    first.emplace(geometry, 0, std::move(made));
+    second.emplace(geometry, 1, std::move(other));
+  }
+
+  static bool rings(const NodeMemory& memory) {
+    pollfd entry{memory.bell(), POLLIN, 0};
+    return poll(&entry, 1, 0) == 1;
+  }
+
+  const NodeGeometry geometry{.ranks = 2};
+  std::optional<NodeMemory> first;
+  std::optional<NodeMemory> second;
+};
+
+TEST(NodeMemory, NobodySleepsThroughNews) {
+  TwoMemories two;
+  EXPECT_FALSE(two.first->has_news());
+  EXPECT_TRUE(two.first->may_sleep());
+  EXPECT_FALSE(TwoMemories::rings(*two.first));
+  two.second->announce();
+  EXPECT_TRUE(TwoMemories::rings(*two.first));
+  two.first->end_sleep();
+  EXPECT_FALSE(TwoMemories::rings(*two.first)) << "it would end the next sleep too";
+  EXPECT_TRUE(two.first->has_news());
+  EXPECT_FALSE(two.first->has_news());
+  two.second->announce(); // between the look and the sleep
+  EXPECT_FALSE(two.first->may_sleep());
+  EXPECT_TRUE(two.first->has_news());
+  two.second->announce();
+  EXPECT_FALSE(TwoMemories::rings(*two.first)) << "nobody sleeps";
+}
+
+TEST(NodeMemory, WhoHasGoneOnLooksAgain) {
+  TwoMemories two;
+  two.first->note_move();
+  EXPECT_FALSE(two.first->may_sleep());
+  EXPECT_TRUE(two.first->has_news());
+  EXPECT_TRUE(two.first->may_sleep());
+}
+
+// -------------------------------------------------------------------------------- the portions
 
 TEST(PortionQueue, CutsEachSegmentAnew) {
   PortionQueue queue(100);
@@ -223,10 +318,7 @@ TEST(PortionQueue, CutsEachSegmentAnew) {
   EXPECT_TRUE(queue.is_empty());
 }
 
-// ------------------------------------------------------------------------------------- step by
-// step
-
-using Bytes = std::vector<std::uint8_t>;
+// -------------------------------------------------------------------------------- step by step
 
 /// What leaders do between nodes: when all have begun a slice, and not before it is asked, it is
 /// folded in the order of the nodes.
@@ -486,6 +578,42 @@ struct Shape {
   std::size_t count; // elements of a call
 };
 
+/// Its errors are about ranks of the ring, which are nodes.
+class Failing : public Reducer {
+ public:
+  void begin(const Slice&) override {}
+
+  std::optional<OutgoingMessage> next() override { return std::nullopt; }
+
+  Arrival accept(const IncomingMessage&) override {
+    throw Error(ErrorCode::mismatch, 1, "result 3 from rank 1: found what is wrong");
+  }
+
+  void complete() override {}
+
+  std::uint64_t finished() const override { return 0; }
+
+  std::size_t bytes_done() const override { return 0; }
+
+  bool is_idle() const override { return true; }
+
+  std::string describe() const override { return "ring 7"; }
+};
+
+TEST(NodeReducer, ItsErrorsAreAboutRanksOfTheGroup) {
+  const std::vector<Resident> residents{resident(1, 1), resident(1, 1), resident(1, 1),
+                                        resident(2, 2), resident(2, 2)};
+  NodeReducer reducer(NodeMap(residents), 0, std::make_unique<Failing>());
+  try {
+    reducer.accept({});
+    FAIL() << "it was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.rank(), 3);
+    EXPECT_STREQ(error.what(),
+                 "result 3 from rank 1: found what is wrong (the ring's rank 1 is rank 3)");
+  }
+}
+
 /// Short portions are folded by leaders, those of 16 KiB and more by all.
 const std::vector<Shape> kShapes{{{0, 0, 0}, 2, 64, 150},
                                  {{0, 0, 1, 1, 1}, 2, 64, 150},
@@ -502,6 +630,9 @@ void plan_every_call(Job& job, std::size_t count) {
     job.plan({.kind = CallKind::barrier});
     job.plan({.kind = CallKind::all_gather, .count = some});
     job.plan({.kind = CallKind::reduce_scatter, .count = some});
+  }
+  for (int again = 0; again < 5; ++again) { // alike but for the data
+    job.plan({.kind = CallKind::all_reduce, .count = 1});
   }
 }
 
@@ -531,6 +662,20 @@ TEST(NodeReducer, ARankThatStandsHoldsUpTheOthers) {
       for (std::uint16_t rank = 0; rank < job.world(); ++rank) {
         EXPECT_LT(job.finished(rank), job.calls()) << "seed " << seed << ", rank " << rank;
         job.check(rank);
+      }
+    }
+  }
+}
+
+/// No data would show that somebody went on too soon.
+TEST(NodeReducer, ABarrierWaitsForEverybody) {
+  for (const Shape& shape : kShapes) {
+    for (std::uint16_t frozen = 0; frozen < shape.node_of.size(); ++frozen) {
+      Job job(shape.node_of, shape.slots, shape.portion_bytes, frozen);
+      job.plan({.kind = CallKind::barrier});
+      job.run(frozen);
+      for (std::uint16_t rank = 0; rank < job.world(); ++rank) {
+        EXPECT_EQ(job.finished(rank), 0U) << "rank " << rank << " without rank " << frozen;
       }
     }
   }

@@ -125,16 +125,24 @@ std::string NodeReducer::describe() const {
   if (queue_.is_empty()) {
     return between_ ? between_->describe() : std::string("no call is under way");
   }
-  std::vector<std::uint16_t> late;
+  const Portion portion = queue_.portion(taken_);
+  std::vector<std::uint16_t> not_brought;
+  std::vector<std::uint16_t> not_folded;
   for (std::uint16_t place = 0; place < ranks(); ++place) {
     if (counters_[place]->brought.load(std::memory_order_acquire) <= taken_) {
-      late.push_back(ranks_[place]);
+      not_brought.push_back(ranks_[place]);
+    }
+    if (lacks_share(portion, taken_, place)) {
+      not_folded.push_back(ranks_[place]);
     }
   }
-  const std::string waits =
-      late.empty() ? std::string() : fmt::format(", which {} did not bring to", named(late));
-  return fmt::format("part {} of {} at one NIC{}{}{}", taken_, named(ranks_), waits,
-                     between_ ? "; " : "", between_ ? between_->describe() : "");
+  std::string text = fmt::format("part {} of {} at one NIC", taken_, named(ranks_));
+  if (!not_brought.empty()) {
+    text += fmt::format(", to which {} did not bring data", named(not_brought));
+  } else if (!not_folded.empty()) {
+    text += fmt::format(", which {} did not fold", named(not_folded));
+  }
+  return between_ ? fmt::format("{}; {}", text, between_->describe()) : text;
 }
 
 // ----------------------------------------------------------------------------------------- steps
@@ -187,10 +195,16 @@ bool NodeReducer::all_mean(const Portion& portion, std::uint64_t number) const {
   return true;
 }
 
+/// Whether the rank's share of the portion is due and not there.
+bool NodeReducer::lacks_share(const Portion& portion, std::uint64_t number,
+                              std::uint16_t place) const {
+  return !share_of(portion, place).is_empty() &&
+         counters_[place]->folded.load(std::memory_order_acquire) <= number;
+}
+
 bool NodeReducer::is_folded(const Portion& portion, std::uint64_t number) const {
   for (std::uint16_t place = 0; place < ranks(); ++place) {
-    const bool is_due = !share_of(portion, place).is_empty();
-    if (is_due && counters_[place]->folded.load(std::memory_order_acquire) <= number) {
+    if (lacks_share(portion, number, place)) {
       return false;
     }
   }
@@ -208,6 +222,9 @@ std::uint8_t* NodeReducer::own_area(std::uint64_t number) const {
 
 /// To the same place in the area.
 void NodeReducer::copy_input(const Portion& portion, const Range& range, std::uint8_t* area) {
+  if (range.is_empty()) {
+    return;
+  }
   const std::size_t bytes = range.end - range.begin;
   const std::size_t offset = portion.offset + range.begin;
   if (portion.slice->is_in_one_place(offset, bytes)) {
@@ -280,7 +297,19 @@ void NodeReducer::fold_share(const Portion& portion, std::uint64_t number,
   const op::DefaultFloatEnvironment environment; // not the caller's (I8)
   const op::ReduceKernel kernel =
       op::find_kernel(portion.slice->type, portion.slice->operation, op::best_cpu_level());
-  kernel(bytes_at(sum), inputs.data(), ranks(), bytes, {});
+  const std::span<std::uint8_t> own = own_place(portion, share);
+  std::byte* const copy = bytes_at(own.data());
+  kernel(bytes_at(sum), inputs.data(), ranks(), bytes, {&copy, own.empty() ? 0U : 1U});
+}
+
+/// Where our share of the sum belongs, if it is the result already: with one node, and if all of it
+/// is kept in one place. Input there is ours, and in the same place.
+std::span<std::uint8_t> NodeReducer::own_place(const Portion& portion, const Range& share) const {
+  const bool is_result = nodes_.nodes() == 1 && !share.is_empty() &&
+                         portion.slice->collective == Collective::all_reduce;
+  return is_result ? portion.slice->target(portion.segment, portion.offset + share.begin,
+                                           share.end - share.begin)
+                   : std::span<std::uint8_t>();
 }
 
 /// Of the leader.
@@ -328,6 +357,13 @@ void NodeReducer::note_exchanged() {
   }
 }
 
+void NodeReducer::store(const Portion& portion, std::uint64_t number, const Range& range) const {
+  if (!range.is_empty()) {
+    portion.slice->store(portion.segment, portion.offset + range.begin,
+                         {memory_->sum(channel_, number) + range.begin, range.end - range.begin});
+  }
+}
+
 void NodeReducer::take() {
   const std::uint64_t number = taken_;
   if (number == folded_) {
@@ -337,8 +373,12 @@ void NodeReducer::take() {
   if (!is_whole(portion, number)) {
     return;
   }
-  portion.slice->store(portion.segment, portion.offset,
-                       {memory_->sum(channel_, number), portion.bytes});
+  Range own = share_of(portion, place_);
+  if (own_place(portion, own).empty()) {
+    own = {};
+  }
+  store(portion, number, {0, own.begin});
+  store(portion, number, {own.end, portion.bytes});
   ++taken_;
   finish();
   has_moved_ = true;

@@ -67,6 +67,7 @@ class NodeReducer : public Reducer {
 
   bool is_brought(std::uint64_t number) const;
   bool all_mean(const Portion& portion, std::uint64_t number) const;
+  bool lacks_share(const Portion& portion, std::uint64_t number, std::uint16_t place) const;
   bool is_folded(const Portion& portion, std::uint64_t number) const;
   bool is_whole(const Portion& portion, std::uint64_t number) const;
   Range share_of(const Portion& portion, std::uint16_t place) const;
@@ -82,6 +83,8 @@ class NodeReducer : public Reducer {
   const std::uint8_t* input_of(const Portion& portion, std::uint64_t number, const Range& share,
                                std::uint16_t place) const;
   void fold_share(const Portion& portion, std::uint64_t number, const Range& share) const;
+  std::span<std::uint8_t> own_place(const Portion& portion, const Range& share) const;
+  void store(const Portion& portion, std::uint64_t number, const Range& range) const;
   Slice slice_between(const Portion& portion, std::uint64_t number) const;
   template <typename Body>
   auto with_ranks(Body&& body) const;
