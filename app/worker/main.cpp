@@ -89,7 +89,9 @@ void run_sparse_job(const WorkerOptions& options, const app::JobOptions& job) {
   host::Device device(options.group);
   const auto group = open_group(options, device);
   app::say(app::greeting_of(*group, app::schedule_of(*group, job.call)));
-  app::SparseJob sparse(job, *group);
+  app::JobOptions how = job;
+  how.trees = app::trees_in_use(*group, job.trees);
+  app::SparseJob sparse(how, *group);
   sparse.run();
   app::say(sparse.summary());
   if (!options.json.empty()) {

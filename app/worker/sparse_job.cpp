@@ -52,7 +52,7 @@ void SparseJob::call_once(std::uint32_t repetition) {
 }
 
 void SparseJob::verify(const host::SparseResult& result, const SparseValues& values) const {
-  const std::string wrong = find_sparse_mismatch(result, values, group_.world());
+  const std::string wrong = find_sparse_mismatch(result, values, options_.trees.front());
   if (!wrong.empty()) {
     throw WrongResult(fmt::format("wrong result: rank {}, repetition {}, {}", group_.rank(),
                                   values.id.repetition, wrong));

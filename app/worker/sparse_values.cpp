@@ -22,24 +22,24 @@ constexpr std::uint32_t kDraws = 1U << 31;
 /// The dense reduction, some units at a time.
 class DenseReference {
  public:
-  DenseReference(const SparseValues& values, std::uint16_t world)
-      : values_(values), world_(world),
+  DenseReference(const SparseValues& values, const FoldTree& tree)
+      : values_(values), tree_(tree),
         reduce_(op::reference_kernel(values.call.type, values.call.operation)) {}
 
   void compute(std::uint64_t first, std::size_t units) {
     const std::size_t bytes = units * values_.unit_bytes();
-    std::vector<std::vector<std::byte>> tensors(world_, std::vector<std::byte>(bytes));
+    std::vector<std::vector<std::byte>> tensors(tree_.ranks(), std::vector<std::byte>(bytes));
     std::vector<const std::byte*> inputs;
     is_there_.assign(units, false);
-    for (std::uint16_t rank = 0; rank < world_; ++rank) {
+    for (std::uint16_t rank = 0; rank < tree_.ranks(); ++rank) {
       fill_present(tensors[rank], rank, first, units);
       inputs.push_back(tensors[rank].data());
     }
     data_.resize(bytes);
-    reduce_(data_.data(), inputs.data(), world_, bytes, {});
+    tree_.reduce(data_, inputs, reduce_);
     if (values_.call.finish == host::Finish::average) {
       host::make_average({reinterpret_cast<std::uint8_t*>(data_.data()), bytes}, values_.call.type,
-                         world_);
+                         tree_.ranks());
     }
   }
 
@@ -65,7 +65,7 @@ class DenseReference {
   }
 
   const SparseValues& values_;
-  const std::uint16_t world_;
+  const FoldTree& tree_;
   op::ReduceKernel reduce_;
   std::vector<bool> is_there_;
   std::vector<std::byte> data_;
@@ -154,8 +154,8 @@ std::vector<std::byte> SparseValues::values_of(std::uint16_t rank,
 }
 
 std::string find_sparse_mismatch(const host::SparseResult& result, const SparseValues& values,
-                                 std::uint16_t world) {
-  DenseReference reference(values, world);
+                                 const FoldTree& tree) {
+  DenseReference reference(values, tree);
   ResultReader reader(result, values);
   const bool is_exact = result.block == values.unit() && result.form != host::SparseForm::dense;
   for (std::uint64_t first = 0; first < values.units(); first += kChunkUnits) {

@@ -5,6 +5,7 @@
 /// units. Every rank can compute those of all ranks.
 
 #include "host/collective/sparse_all_reduce.hpp"
+#include "worker/fold_tree.hpp"
 #include "worker/tensor_values.hpp"
 
 #include <cstddef>
@@ -37,8 +38,8 @@ struct SparseValues {
 
 /// What is wrong with the result: the first wrong element, or a block that is missing or too much.
 /// Empty if nothing is. Each element is compared, bit for bit, with what op::reference_kernel makes
-/// of dense tensors.
+/// of dense tensors by the tree.
 std::string find_sparse_mismatch(const host::SparseResult& result, const SparseValues& values,
-                                 std::uint16_t world);
+                                 const FoldTree& tree);
 
 } // namespace weir::app

@@ -9,8 +9,11 @@ from pathlib import Path
 
 from lab import Lab, smoke_test
 from netns import Namespace, veth
+from test_control import socket_of
+from test_held_rings import ENDED, MODULE, with_room
+from test_held_rings import switch_and_hosts as switch_with_room
 from test_worker import COLLECTIVES, WORKER, Process
-from weir import Weir, configuration, expect
+from weir import Weir, configuration, expect, wait_for
 
 HOSTS = 2
 RANKS_PER_HOST = 3
@@ -82,8 +85,23 @@ def shared_nics(lab: Lab) -> None:
     for kind, operation in (("bf16", "sum"), ("f16", "average"), ("f32", "product"), ("i8", "max")):
         ranks = start(lab, hosts, "--type", kind, "--op", operation, "--size", "480000")
         expect_each(ranks, 0, f"result: rank={{rank}} bytes=480000 type={kind} op={operation} ", set(range(WORLD)))
-    shown = switch.ask("/weir/ring,7")["rings"]["0"]
-    expect(shown["members"] == HOSTS if "members" in shown else True, f"{shown}")
+    ranks = start(lab, hosts, "--collective", "sparse-all-reduce", "--size", "480000", "--density", "0.1")
+    expect_each(ranks, 0, "result: rank={rank} bytes=480000 ", set(range(WORLD)))
+    switch.stop()
+
+
+@smoke_test("shared-nics-made-rings")
+def shared_nics_made_rings(lab: Lab) -> None:
+    """Two NICs of one host, each with three ranks, and two rings that the switch makes for the job: their members are the
+    NICs."""
+    switch, host = switch_with_room(lab, with_room(lab))
+    nics = [Process(lab, host, [
+        WORKER, "--rank", str(3 * nic), "--local-ranks", "3", "--world", "6", "--rendezvous", "127.0.0.1:7471", "--device",
+        f"iface=host{nic}", "--ip", f"10.77.0.{nic + 1}", "--window", "4", "--message-bytes", "16384", "--size", "480000",
+        "--ring-count", "2", *(("--switch", f"unix:{socket_of(lab)}") if nic == 0 else ())], WEIR_SWITCH_MODULE=str(MODULE))
+        for nic in range(2)]
+    expect_each(nics, 0, "result: rank={rank} bytes=480000 ", set(range(6)))
+    wait_for(lambda: switch.output().count(ENDED) == 2, 20, "not two rings were made")
     switch.stop()
 
 

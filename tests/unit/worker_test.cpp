@@ -235,6 +235,29 @@ TEST(FoldTree, FoldsLevelByLevel) {
   EXPECT_EQ(fold(*FoldTree::parse("[[0,1],[2,3]]")), 1.0F + 0x1p-23F);
 }
 
+/// As above: 1, and three halves of its unit.
+TEST(FoldTree, FoldsRanksOfANicInThePlaceOfTheirLeader) {
+  const std::vector<float> values{1.0F, 0x1p-24F, 0x1p-24F, 0x1p-24F};
+  std::vector<const std::byte*> inputs;
+  for (const float& value : values) {
+    inputs.push_back(reinterpret_cast<const std::byte*>(&value));
+  }
+  const auto fold = [&](const FoldTree& tree, const std::vector<std::uint16_t>& leaders) {
+    float sum = 0;
+    tree.with_leaders(leaders).reduce({reinterpret_cast<std::byte*>(&sum), sizeof sum}, inputs,
+                                      op::reference_kernel(DataType::f32, Operation::sum));
+    return sum;
+  };
+  const FoldTree flat = FoldTree::flat(4);
+  EXPECT_EQ(fold(flat, {0, 1, 2, 3}), 1.0F) << "each has a NIC of its own";
+  EXPECT_EQ(fold(flat, {0, 0, 0, 0}), 1.0F) << "all have one";
+  EXPECT_EQ(fold(flat, {0, 1, 1, 1}), 1.0F + 0x1p-23F + 0x1p-24F);
+  EXPECT_EQ(fold(flat, {0, 1, 0, 1}), 1.0F + 0x1p-23F) << "1 and 3 are folded first";
+  EXPECT_EQ(fold(*FoldTree::parse("[[0,1],[2,3]]"), {0, 0, 2, 2}), 1.0F + 0x1p-23F);
+  EXPECT_EQ(fold(*FoldTree::parse("[[0],[1,2,3]]"), {0, 1, 1, 1}), 1.0F + 0x1p-23F + 0x1p-24F);
+  EXPECT_EQ(fold(*FoldTree::parse("[[0,1,2],[3]]"), {0, 0, 0, 0}), 1.0F) << "no other leads";
+}
+
 TEST(FoldTree, TakesListsOfTheRanksInOrder) {
   EXPECT_EQ(FoldTree::parse("[[0,1,2],[3,4]]")->ranks(), 5);
   for (const char* text : {"", "0", "[", "[]", "[0", "[0]]", "[0,2]", "[1,0]", "[0,,1]", "[0 ,1]",
