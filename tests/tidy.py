@@ -66,10 +66,10 @@ def sources_in(file: Path) -> frozenset[Path]:
 
 def part_of(compilation: Compilation) -> Part:
     output = compilation.output
-    is_library = output.parent.name.startswith("lib")
+    is_library = output.parent.name.endswith(".a.p")
     places = tuple(option for option in compilation.options if option.startswith(PLACES))
     flags = tuple(option for option in compilation.options if not option.startswith(PLACES))
-    # A program has a main() of its own.
+    # A program has a main() of its own, and the modules for two MPIs have the same sources.
     group = str(Path(*output.parts[:2])) if is_library else str(output)
     return Part(compilation.file, sources_in(compilation.file), group, flags, places)
 
