@@ -29,11 +29,11 @@ def counted_calls(output: str) -> dict[str, tuple[int, int]]:
     return {name: (int(weir), int(mpi)) for name, weir, mpi in rows}
 
 
-def run_calls(lab: Lab, mpi: Mpi) -> None:
+def run_calls(lab: Lab, mpi: Mpi, due: dict[str, tuple[int, int]], **variables: str) -> None:
     fabric = MpiFabric(lab)
-    status, output = fabric.start(mpi, [fabric.compile(mpi, "mpi_calls.c")]).wait()
+    status, output = fabric.start(mpi, [fabric.compile(mpi, "mpi_calls.c")], **variables).wait()
     expect(status == 0 and output.count("mpi_calls: exact") == RANKS, f"{status}, {output}")
-    expect(counted_calls(output) == CALLS, f"by Weir and by MPI: {counted_calls(output)}; due: {CALLS}")
+    expect(counted_calls(output) == due, f"by Weir and by MPI: {counted_calls(output)}; due: {due}")
     wait_for_rings(lab, 7)
     fabric.switch.stop()
 
@@ -41,13 +41,13 @@ def run_calls(lab: Lab, mpi: Mpi) -> None:
 @smoke_test("mpi-calls-of-open-mpi")
 def calls_of_open_mpi(lab: Lab) -> None:
     """Each call, in each way to wait for it, of all ranks, of all in another order, and of halves; where each went."""
-    run_calls(lab, OPEN_MPI)
+    run_calls(lab, OPEN_MPI, CALLS)
 
 
 @smoke_test("mpi-calls-of-mpich")
 def calls_of_mpich(lab: Lab) -> None:
-    """The same."""
-    run_calls(lab, MPICH)
+    """The same; each communicator has its ring from the beginning, so that no call must do without."""
+    run_calls(lab, MPICH, CALLS | {"MPI_Iallreduce": (33, 0), "MPI_Ibcast": (16, 0)}, WEIR_FORMING="eager")
 
 
 def working_ring(lab: Lab, fabric: MpiFabric) -> int:
