@@ -304,6 +304,10 @@ int weir_group_leader(const weir_group* group, uint16_t rank);
  * WEIR_PROGRESS_CALLER while they have no request to test. WEIR_OK, or the error that ended the
  * group. */
 weir_status weir_group_progress(weir_group* group);
+/* Where this rank's host is found by the other ranks: the address by which they have met, as a
+ * number; not the loopback, unless all of them are on one host. "": NULL, or a group of one. Valid
+ * as long as the group. */
+const char* weir_group_address(const weir_group* group);
 /* Ends this rank's calls, those under way and later ones, and the other ranks' with them: with
  * WEIR_ABORTED, about this rank. Never blocks and needs no other rank. For any thread, but not for
  * a signal handler. */

@@ -256,6 +256,8 @@ class Group {
 
   std::uint32_t epoch() const { return weir_group_epoch(get()); }
 
+  std::string_view address() const { return weir_group_address(get()); }
+
   std::string_view algorithm() const { return weir_group_algorithm(get()); }
 
   std::string_view fallback_reason() const { return weir_group_fallback_reason(get()); }

@@ -10,7 +10,7 @@ from typing import Any
 
 from hosts import RANKS
 from lab import Lab, smoke_test
-from torch_ranks import TRAIN, TorchJob, need_torch
+from torch_ranks import TRAIN, TorchHosts, TorchJob, need_torch
 from weir import expect
 
 LOSS = 0.001
@@ -118,6 +118,16 @@ def torch_check(lab: Lab) -> None:
     check_words(job, "MTU        MISSING: frames of 1500 bytes have no room for a path MTU of 2048", WEIR_PATH_MTU="2048")
     check_words(job, "rings      MISSING: WEIR_SWITCH names /nowhere", WEIR_SWITCH="unix:/nowhere")
     check_words(job, "all-reduce 1000 numbers of 4 ranks, by way of switch: exact", status=0, count=RANKS)
+    job.switch.stop()
+
+
+@smoke_test("torch-hosts")
+def torch_hosts(lab: Lab) -> None:
+    """Hosts whose own names lead nowhere: the inner Gloo group meets where Weir's ranks have met."""
+    need_torch()
+    job = TorchHosts(lab, loss=0)
+    job.give_addresses(bits=24)
+    check_words(job, "by way of switch: exact", status=0, count=RANKS, MASTER_ADDR="10.77.0.1")
     job.switch.stop()
 
 

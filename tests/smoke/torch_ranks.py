@@ -14,7 +14,7 @@ from typing import Any
 from cables import LossyCables
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab
-from netns import KILLED_WITH_US, run
+from netns import KILLED_WITH_US, Namespace
 from weir import BUILD, ROOT, Failed, Skipped, Weir, configuration, expect
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
@@ -74,23 +74,27 @@ class TorchJob:
     cables."""
 
     def __init__(self, lab: Lab, loss: float, more_rings: str = "", more: str = "", python: str | Path = PYTHON) -> None:
-        self._lab, self._outside, self._python = lab, lab.namespace(), python
+        self._lab, self._python = lab, python
+        self._hosts = self._make_hosts()
         fabric = lab.namespace()
         self.cables = LossyCables(lab.namespace(), loss)
         for rank in range(RANKS):
-            self.cables.connect(fabric, f"tap{rank}", self._outside, f"host{rank}")
+            self.cables.connect(fabric, f"tap{rank}", self._hosts[rank], f"host{rank}")
         ring = ring_7(window=8, max_message_bytes=65536) + more_rings
         self.switch: Weir = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring) + more)
 
-    def give_addresses(self) -> None:
+    def _make_hosts(self) -> list[Namespace]:
+        """By rank. Here they are one."""
+        return [self._lab.namespace()] * RANKS
+
+    def give_addresses(self, bits: int = 32) -> None:
         """To the ranks' interfaces, so that WEIR_IP may be empty."""
-        with self._outside.entered():
-            for rank in range(RANKS):
-                run("ip", "address", "add", f"10.77.0.{rank + 1}/32", "dev", f"host{rank}")
+        for rank, host in enumerate(self._hosts):
+            host.ip(f"address add 10.77.0.{rank + 1}/{bits} dev host{rank}")
 
     def use_ipv6(self) -> None:
         """On the loopback, by which the ranks meet."""
-        with self._outside.entered():
+        with self._hosts[0].entered():
             Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").write_text("0")
 
     def start(self, program: Path, *arguments: str, **environment: str) -> list[Rank]:
@@ -105,10 +109,10 @@ class TorchJob:
 
     def _start_rank(self, rank: int, command: Sequence[str | Path], environment: dict[str, str]) -> Rank:
         own = {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": MASTER_PORT,
-               "GLOO_SOCKET_IFNAME": "lo", "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
+               "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
                "WEIR_RINGS": "7", "PYTHONFAULTHANDLER": "1"}
         path = ":".join(filter(None, (self._installed["PYTHONPATH"], environment.get("PYTHONPATH"))))
-        with self._outside.entered():
+        with self._hosts[rank].entered():
             process = subprocess.Popen([*KILLED_WITH_US, str(self._python), *map(str, command)], text=True, errors="replace",
                                        env=os.environ | self._installed | own | environment | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -124,6 +128,13 @@ class TorchJob:
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         expect(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
         return {"PYTHONPATH": str(only(root, "weir_torch").parent), "LD_LIBRARY_PATH": str(only(root, "libweir.so.1").parent)}
+
+
+class TorchHosts(TorchJob):
+    """Each rank has a host of its own; they meet through the switch."""
+
+    def _make_hosts(self) -> list[Namespace]:
+        return [self._lab.namespace() for _ in range(RANKS)]
 
 
 def only(root: Path, name: str) -> Path:

@@ -97,6 +97,7 @@ TEST_F(CApi, NoGroupHasNoProperties) {
   EXPECT_EQ(weir_group_world(nullptr), 0);
   EXPECT_EQ(weir_group_epoch(nullptr), 0);
   EXPECT_STREQ(weir_group_algorithm(nullptr), "");
+  EXPECT_STREQ(weir_group_address(nullptr), "");
   EXPECT_STREQ(weir_group_fallback_reason(nullptr), "");
   EXPECT_STREQ(weir_group_missing_rings(nullptr), "");
   EXPECT_EQ(weir_group_rings(nullptr, nullptr, 0), 0);
@@ -116,6 +117,7 @@ TEST_F(CApi, HandsOutTheGroupThatWasFormedMeanwhile) {
   weir_group* group = nullptr;
   ASSERT_EQ(weir_forming_take(forming, &group), WEIR_OK);
   EXPECT_STREQ(weir_group_algorithm(group), "alone");
+  EXPECT_STREQ(weir_group_address(group), "");
   weir_group* second = group;
   EXPECT_EQ(weir_forming_take(forming, &second), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(second, nullptr);

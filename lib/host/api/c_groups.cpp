@@ -171,6 +171,10 @@ const char* weir_group_fallback_reason(const weir_group* group) {
   return group != nullptr ? group->fallback_reason.c_str() : "";
 }
 
+const char* weir_group_address(const weir_group* group) {
+  return group != nullptr ? group->address.c_str() : "";
+}
+
 size_t weir_group_rings(const weir_group* group, uint32_t* ids, size_t capacity) {
   if (group == nullptr) {
     return 0;

@@ -32,7 +32,7 @@ struct weir_memory {
 struct weir_group {
   weir_group(std::shared_ptr<weir::host::Device> its_device, weir::host::Group formed)
       : device(std::move(its_device)), group(std::move(formed)),
-        fallback_reason(group.fallback_reason()), rings(group.rings()),
+        fallback_reason(group.fallback_reason()), address(group.address()), rings(group.rings()),
         missing_rings(group.missing_rings()) {
     device->enter(group);
   }
@@ -45,6 +45,7 @@ struct weir_group {
   std::shared_ptr<weir::host::Device> device; // for a group that is shrunk to
   weir::host::Group group;
   std::string fallback_reason;
+  std::string address;
   std::vector<std::uint32_t> rings; // that carry calls
   std::string missing_rings;
   weir::host::ScaledSums scaled_sums;

@@ -276,6 +276,11 @@ Algorithm Group::algorithm() const {
   return driver_->algorithm();
 }
 
+std::string Group::address() const {
+  const std::uint16_t original = driver_->members()[rank()];
+  return world() == 1 ? std::string() : driver_->history()->endpoints[original].front().host;
+}
+
 std::string Group::fallback_reason() const {
   return driver_->fallback_reason();
 }

@@ -178,6 +178,8 @@ class Group {
   /// Of the ranks that share this one's NIC, the lowest: for them it reaches the network. The rank
   /// itself if it shares its NIC with none.
   std::uint16_t leader(std::uint16_t rank) const;
+  /// Where the other ranks reach this one's host, as a number. Empty for a group of one.
+  std::string address() const;
   Algorithm algorithm() const;
   /// Why the hosts reduce. Empty when they do not.
   std::string fallback_reason() const;

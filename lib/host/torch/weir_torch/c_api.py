@@ -63,6 +63,7 @@ PROTOTYPES = {
     "weir_group_abort": (c_int, c_void_p),
     "weir_group_close": (None, c_void_p),
     "weir_group_read_statistics": (c_int, c_void_p, POINTER(GroupStatistics)),
+    "weir_group_address": (c_char_p, c_void_p),
     "weir_group_algorithm": (c_char_p, c_void_p),
     "weir_group_fallback_reason": (c_char_p, c_void_p),
     "weir_is_reducible": (c_int, c_int, c_int),

@@ -34,8 +34,13 @@ class Group:
             library.weir_context_close(context)
 
     @property
+    def address(self) -> str:
+        """Where the other ranks reach this one's host. "" for a group of one."""
+        return library.weir_group_address(self._group).decode()
+
+    @property
     def algorithm(self) -> str:
-        """Who reduces: "switch" or "ring"."""
+        """As weir_group_algorithm has it."""
         if not self._group:
             raise RuntimeError("weir_torch: the process group is closed")
         return library.weir_group_algorithm(self._group).decode()

@@ -13,6 +13,7 @@ from torch.distributed import PrefixStore, ProcessGroup, ProcessGroupGloo
 
 HAS_BACKENDS = hasattr(ProcessGroup, "_register_backend")  # since torch 2.0
 ON_CPU = torch.device("cpu")
+NAMED_INTERFACE = "GLOO_SOCKET_IFNAME"  # torch's own variable for it
 UNCOUNTED = ("_get_sequence_number_for_group", "_set_sequence_number_for_group")
 
 
@@ -29,12 +30,22 @@ def _leave_alone() -> None:
 os.register_at_fork(after_in_child=_leave_alone)
 
 
+def make_gloo(store: Any, rank: int, size: int, timeout: timedelta, address: str) -> ProcessGroupGloo:
+    """Gloo by itself would take the address of this host's name. Debian gives the name 127.0.1.1, where no other host comes."""
+    if not address or NAMED_INTERFACE in os.environ:
+        return ProcessGroupGloo(store, rank, size, timeout=timeout)
+    options = ProcessGroupGloo._Options()
+    options._timeout = timeout
+    options._devices = [ProcessGroupGloo.create_device(hostname=address)]
+    return ProcessGroupGloo(store, rank, size, options)
+
+
 class InnerGloo:
     """Since torch 2.0 ProcessGroupGloo is a backend, and a process group has backends."""
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
-        own_store = PrefixStore("gloo", store)
-        self._backend = ProcessGroupGloo(own_store, rank, size, timeout=timeout)
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, address: str) -> None:
+        """`address` is where the others find this rank's host; "": Gloo chooses one."""
+        self._backend = make_gloo(PrefixStore("gloo", store), rank, size, timeout, address)
         self._group = self._backend
         if HAS_BACKENDS:
             self._group = ProcessGroup(rank, size)

@@ -50,7 +50,7 @@ class ProcessGroupWeir(ProcessGroup):
         # Runs when the process group goes away, or when the program ends.
         self._end = weakref.finalize(self, end, self._calls, os.getpid())
         # Last, because a rank that cannot come would leave Gloo's others waiting.
-        self._gloo = InnerGloo(store, rank, size, timeout)
+        self._gloo = InnerGloo(store, rank, size, timeout, self._group.address)
         self._gloo.serve(self)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
@@ -163,7 +163,7 @@ class ProcessGroupWeir(ProcessGroup):
 
     @property
     def algorithm(self) -> str:
-        """Who reduces: "switch", or "ring" after a fallback."""
+        """Who reduces: "switch"; "ring" after a fallback; "local" and "alone" where no switch is needed."""
         return self._group.algorithm
 
     def statistics(self) -> CallStatistics:
