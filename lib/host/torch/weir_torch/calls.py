@@ -22,6 +22,7 @@ except ImportError:  # before torch 2.3
     _RecordFunctionFast = None
 
 from .c_api import WeirError
+from .callbacks import Callbacks
 from .collectives import Collective
 from .group import Group, Request
 from .uncompiled import hide_methods
@@ -29,7 +30,6 @@ from .waiter import waiter
 
 FOR_EVER = timedelta(0)  # torch's way to say so
 MOST_KEPT = 1024
-GIVE_WAY_S = 0.05
 
 Outcome = Union[list[torch.Tensor], Exception]
 
@@ -106,28 +106,6 @@ class WeirWork(Work):
 
 
 hide_methods(WeirWork, "wait", "synchronize", "get_future", "result", "is_completed", "is_success", "exception")
-
-
-class Callbacks:
-    """Runs the callbacks of works in the works' order, because they may start calls, whose order all ranks share. One that
-    waits for another call gives way after a moment: the other's future would wait behind it for ever."""
-
-    def __init__(self) -> None:
-        self._last_ended = threading.Event()
-        self._last_ended.set()
-
-    def run(self, work: WeirWork) -> None:
-        before, self._last_ended = self._last_ended, threading.Event()
-        threading.Thread(target=self._run, args=(before, work, self._last_ended), name="weir_torch callbacks",
-                         daemon=True).start()
-
-    @staticmethod
-    def _run(before: threading.Event, work: WeirWork, ended: threading.Event) -> None:
-        before.wait(GIVE_WAY_S)
-        try:
-            work.run_callbacks()
-        finally:
-            ended.set()
 
 
 @dataclass(frozen=True)
@@ -211,7 +189,7 @@ class Calls:
         if not self._under_way:
             self._counted.seconds += time.monotonic() - self._busy_since
         call.work.end(outcome)
-        self._callbacks.run(call.work)
+        self._callbacks.run(call.work.run_callbacks)
 
     def _outcome_of(self, call: Call) -> Outcome:
         """Any error is the caller's: the thread goes on for the other calls."""

@@ -1,30 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ends of groups. The library's end waits for ranks that still need this one, and ranks may end their groups in any
-order: so each group ends in a thread of its own."""
+order: so each group ends in a thread of its own. The default group is the last one, and its end waits: who forms it again at
+once would find the store of the old one."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
+from typing import Optional
 
 from .calls import Calls
 
+OWN_THREADS = "weir_torch"  # how their names begin; the garbage collector may come in them, and they must go on
 LONGEST_WAIT_S = 3.0  # of a new group, for the rings of those that end
 
 _ending: set[threading.Thread] = set()
 
 
-def end(calls: Calls, process: int) -> None:
+def end(calls: Calls, process: int) -> Optional[threading.Thread]:
     """In the process that made the group, not in one that it forked. The program's end waits for it."""
     if os.getpid() != process:
-        return
+        return None
     if not threading.main_thread().is_alive():  # threads of Python have ended, and none would be waited for
         calls.close()
-        return
+        return None
     thread = threading.Thread(target=_close, args=(calls,), name="weir_torch close")
     _ending.add(thread)
     thread.start()
+    return thread
+
+
+def end_and_wait(calls: Calls, process: int) -> None:
+    thread = end(calls, process)
+    if thread is not None and not threading.current_thread().name.startswith(OWN_THREADS):
+        thread.join()
 
 
 def _close(calls: Calls) -> None:

@@ -16,7 +16,7 @@ from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, Barr
 
 from . import collectives
 from .calls import Calls, CallStatistics
-from .closing import end, wait_for_ends
+from .closing import end, end_and_wait, wait_for_ends
 from .collectives import Collective, are_movable, operation_for
 from .group import Group
 from .inner_gloo import InnerGloo
@@ -48,7 +48,7 @@ class ProcessGroupWeir(ProcessGroup):
             self._group = Group(meeting, Options.from_environment() if options is None else options)
         self._calls = Calls(self._group, self.getBackendName())
         # Runs when the process group goes away, or when the program ends.
-        self._end = weakref.finalize(self, end, self._calls, os.getpid())
+        self._end = weakref.finalize(self, end if torch.distributed.is_initialized() else end_and_wait, self._calls, os.getpid())
         # Last, because a rank that cannot come would leave Gloo's others waiting.
         self._gloo = InnerGloo(store, rank, size, timeout, self._group.address)
         self._gloo.serve(self)
