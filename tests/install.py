@@ -8,7 +8,9 @@ the build. Ends in "install: N passed, N failed, N skipped".
 
 from __future__ import annotations
 
+import base64
 import ctypes
+import hashlib
 import json
 import os
 import re
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -27,7 +30,7 @@ VERSION = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(
 SONAME = "libweir.so.1"
 
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
-TORCH_FILES = ("__init__.py", "c_api.py", "calls.py", "check.py", "closing.py", "collectives.py", "group.py",
+TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "group.py",
                "inner_gloo.py", "meeting.py", "options.py", "process_group.py", "uncompiled.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
@@ -42,6 +45,8 @@ ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "l
 ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
 # The fastest to compile. Without optimization nothing is inlined away, so no name is missing from the list of exports.
 BUILD_OPTIONS = ("-Doptimization=0", "-Ddebug=false", "-Dunity=on", "-Dunity_size=100")
+# PEP 600: the libraries that a wheel may take from the system.
+OF_THE_PLATFORM = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "libgcc_s.so.", "libstdc++.so.", "ld-linux-")
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 # An interface that is not there: the library must say so, by itself and in words.
@@ -297,6 +302,37 @@ def check_torchs_copy_of_the_header(made: Installation) -> None:
     expect(len(believed) > 10 and not wrong, f"numbers of arguments: found {wrong or believed}; should be {due}")
 
 
+def check_wheel(made: Installation) -> None:
+    """tools/wheel: what is in it has the digests of its list, needs nothing of other packages, and is loaded from where pip
+    puts it."""
+    options = [f"--option={option}" for option in BUILD_OPTIONS]
+    wheel = Path(output_of(ROOT / "tools/wheel", made.folder / "wheels", *options).strip())
+    expect(re.fullmatch(rf"weir_torch-{VERSION}-py3-none-manylinux_2_\d\d_\w+\.whl", wheel.name), f"found {wheel.name}")
+    place = made.folder / "wheel"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place)
+    listed = {}
+    for line in next(place.glob("*.dist-info/RECORD")).read_text().splitlines():
+        name, digest, _ = line.split(",")
+        listed[name] = digest
+    found = {str(file.relative_to(place)) for file in place.rglob("*") if file.is_file()}
+    expect(found == set(listed), f"listed, but not there, or the other way round: {sorted(found ^ set(listed))}")
+    wrong = [name for name, digest in listed.items() if digest and digest != f"sha256={url_digest(place / name)}"]
+    expect(not wrong, f"found other bytes than listed: {wrong}")
+    package = place / "weir_torch"
+    libraries = {file.name for file in package.glob("*.so*")}
+    for library in libraries:
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "--dynamic", package / library)))
+        expect(not {name for name in needed if not name.startswith(OF_THE_PLATFORM)} - libraries, f"{library} needs {needed}")
+    said = output_of(sys.executable, "-B", "-c", "import c_api; print(c_api.library.weir_version().decode(), c_api.library_file())",
+                     cwd=package)
+    expect(said.split() == [VERSION, str(package / SONAME)], f"found {said}")
+
+
+def url_digest(file: Path) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
+
+
 def check_version(made: Installation) -> None:
     said = made.pkg_config("--modversion")
     expect(said == VERSION, f"pkg-config says version {said}; should be {VERSION}")
@@ -318,7 +354,7 @@ def check_worker_without_dpdk(made: Installation) -> None:
 
 CHECKS: tuple[Callable[[Installation], None], ...] = (
     check_files, check_whole_tree, check_exports, check_dynamic_sections, check_nccl_plug_in, check_headers, check_c99, check_cpp20,
-    check_cmake, check_torchs_copy_of_the_header, check_version, check_worker_without_dpdk,
+    check_cmake, check_torchs_copy_of_the_header, check_wheel, check_version, check_worker_without_dpdk,
 )
 
 
