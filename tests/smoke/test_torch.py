@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hosts import RANKS
 from lab import Lab, smoke_test
+from test_control import at_socket, said
 from torch_ranks import TRAIN, TorchHosts, TorchJob, need_torch
 from weir import expect
 
@@ -141,6 +143,28 @@ def torch_groups(lab: Lab) -> None:
     """Three groups on three rings. Two of them have the rank that is killed; the third goes on."""
     need_torch()
     run_exactly(TorchJob(lab, 0, ring_of(8, 0, 2) + ring_of(9, 1, 3)), "torch_groups", victim=3)
+
+
+def train_until(job: TorchJob, happens: Callable[[], object]) -> None:
+    """All ranks end within their time limit, by the same error. Its words depend on the moment: who has the last result."""
+    ranks = job.start(Path(__file__).parent / "torch_bad_day.py")
+    next(line for line in ranks[0].lines() if line == "step 3")
+    happens()
+    for rank in ranks:
+        status, output = rank.wait(JOB_S)
+        expect(status == 0 and "status: timeout\nweir: timeout: " in output and "nothing moved for 5000 ms" in output,
+               f"rank {rank.number}: {status}, {output[-3000:]}")
+
+
+@smoke_test("torch-bad-days")
+def torch_bad_days(lab: Lab) -> None:
+    """In the middle of a training the switch is started again: the next one is exact. Then its ring is withdrawn."""
+    need_torch()
+    job = TorchJob(lab, 0, more=at_socket(lab, ""))
+    train_until(job, job.restart_switch)
+    check_words(job, "by way of switch: exact", status=0, count=RANKS)
+    train_until(job, lambda: said(lab, "withdraw ring 7"))
+    job.switch.stop()
 
 
 @smoke_test("torch-death")

@@ -80,8 +80,9 @@ class TorchJob:
         self.cables = LossyCables(lab.namespace(), loss)
         for rank in range(RANKS):
             self.cables.connect(fabric, f"tap{rank}", self._hosts[rank], f"host{rank}")
-        ring = ring_7(window=8, max_message_bytes=65536) + more_rings
-        self.switch: Weir = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring) + more)
+        self._fabric = fabric
+        self._configuration = configuration(ring_ports(), rings=ring_7(window=8, max_message_bytes=65536) + more_rings) + more
+        self.switch: Weir = lab.ready_weir(fabric, self._configuration)
 
     def _make_hosts(self) -> list[Namespace]:
         """By rank. Here they are one."""
@@ -96,6 +97,11 @@ class TorchJob:
         """On the loopback, by which the ranks meet."""
         with self._hosts[0].entered():
             Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").write_text("0")
+
+    def restart_switch(self) -> None:
+        """It knows nothing of what was before."""
+        self.switch.close()
+        self.switch = self._lab.ready_weir(self._fabric, self._configuration)
 
     def start(self, program: Path, *arguments: str, **environment: str) -> list[Rank]:
         return self.start_some(RANKS, program, *arguments, **environment)

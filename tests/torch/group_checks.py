@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 
 import torch
@@ -236,6 +237,24 @@ def an_abort_ends_the_group_on_all_ranks() -> None:
         expect(not work.is_success() and work.exception() is error, f"{work.exception()!r}")
     expect(isinstance(error_of(lambda: dist.all_reduce(torch.ones(1), group=group)), weir_torch.WeirError), "it goes on")
     dist.barrier()
+
+
+@check
+def no_ring_is_left() -> None:
+    """The switch says so; with the option, the hosts reduce instead."""
+    groups = []
+    try:
+        while len(groups) < 100:
+            groups.append(dist.new_group())
+        raise AssertionError("the switch makes any number of rings")
+    except weir_torch.WeirError as error:
+        expect(error.status == "not_aggregated" and "as many as this switch has room for" in str(error), f"{error}")
+    options = replace(weir_torch.Options.from_environment(), fallback="ring")
+    by_hosts = dist.new_group(pg_options=options)
+    expect(by_hosts.algorithm == "ring", by_hosts.algorithm)
+    total = torch.tensor([RANK])
+    dist.all_reduce(total, group=by_hosts)
+    expect_equal(total, torch.tensor([6]), "all_reduce by the hosts")
 
 
 @check

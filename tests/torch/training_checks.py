@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
+import weir_torch
 from ranks import RANK, RANKS, check, expect, world
 
 STEPS, BATCH, FEATURES = 3, 4, 8
@@ -132,6 +133,19 @@ def ddp_with_buckets_without_synchronization() -> None:
         optimizer.step()
         optimizer.zero_grad()
     expect_trained(dict(net.named_parameters()))
+
+
+@check
+def ddp_of_nets_that_differ() -> None:
+    """A rank whose gradients have other shapes ends the training on all, by an error that names who called what."""
+    net = make_net() if RANK else torch.nn.Linear(FEATURES, 2)
+    net(own_part(batch(0))).sum().backward()
+    try:
+        for value in net.parameters():
+            dist.all_reduce(value.grad)
+        raise AssertionError("found no error")
+    except weir_torch.WeirError as error:
+        expect(error.status == "mismatch" and "rank 0 calls all-reduce of 16 f32" in str(error), f"{error}")
 
 
 @check
