@@ -106,6 +106,7 @@ void Request::end(weir_status status) {
     error_ = fmt::format("{} of {}: {}: {}", name_, channel_->name(), weir_status_name(status),
                          weir_last_error());
   }
+  work_.release();
   weir_release(std::exchange(request_, nullptr));
   is_done_ = true;
 }

@@ -77,7 +77,7 @@ Plan plan_of(const Call& call, int size, std::size_t threshold) {
 Work::Work(const Call& call, const Plan& plan, int rank, int size)
     : call_(call), plan_(plan), rank_(rank), size_(size) {}
 
-Work::~Work() {
+void Work::release() {
   if (unpacked_as_ != MPI_DATATYPE_NULL) {
     PMPI_Type_free(&unpacked_as_);
   }

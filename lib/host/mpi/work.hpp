@@ -26,13 +26,15 @@ Plan plan_of(const Call& call, int size, std::size_t threshold);
 class Work {
  public:
   Work(const Call& call, const Plan& plan, int rank, int size);
-  ~Work();
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
   weir_status start(weir_group* group, weir_request** request);
   /// After the request has ended well: the result goes where the program wants it.
   void finish();
+  /// After the request has ended. Not by the destructor: MPI destroys requests, and MPICH does not
+  /// like to be called meanwhile.
+  void release();
 
  private:
   weir_status start_broadcast(weir_group* group, weir_request** request);
