@@ -31,7 +31,8 @@ def counted_calls(output: str) -> dict[str, tuple[int, int]]:
 
 def run_calls(lab: Lab, mpi: Mpi, due: dict[str, tuple[int, int]], **variables: str) -> None:
     fabric = MpiFabric(lab)
-    status, output = fabric.start(mpi, [fabric.compile(mpi, "mpi_calls.c")], **variables).wait()
+    program = fabric.compile(mpi, "mpi_calls.c")
+    status, output = fabric.start(mpi, [program, "threads"] if mpi == MPICH else [program], **variables).wait()
     expect(status == 0 and output.count("mpi_calls: exact") == RANKS, f"{status}, {output}")
     expect(counted_calls(output) == due, f"by Weir and by MPI: {counted_calls(output)}; due: {due}")
     wait_for_rings(lab, 7)
