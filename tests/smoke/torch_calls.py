@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import reduce
@@ -20,6 +21,7 @@ TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8
 COUNTS = (0, 1, 3, 5000)
 RANKS = 4
 LONGEST_S = 60  # then it says where it hangs
+SOON_S = 5  # far less than a callback has whose wait nobody sees
 RULES = {"SUM": lambda a, b: a + b, "PRODUCT": lambda a, b: a * b, "MIN": min, "MAX": max}
 BITWISE_RULES = {"BAND": lambda a, b: a & b, "BOR": lambda a, b: a | b, "BXOR": lambda a, b: a ^ b}
 
@@ -172,12 +174,14 @@ def keep_several_under_way(rank: int) -> None:
 
 
 def wait_within_a_callback(rank: int) -> None:
-    """For another call's future, which must not end in the thread that waits."""
+    """For another call's future, which must not end in the thread that waits, and whose callbacks do not wait for it for long."""
+    started = time.monotonic()
     def reduce_again(future: torch.futures.Future) -> torch.Tensor:
         total = future.value()[0].clone()
         return dist.all_reduce(total, async_op=True).get_future().wait()[0]
     first = dist.all_reduce(torch.full((5,), float(rank)), async_op=True)
     expect_equal(first.get_future().then(reduce_again).wait(), torch.full((5,), 24.0), "an all-reduce of an all-reduce")
+    expect(time.monotonic() - started < SOON_S, f"the callback gave way after {time.monotonic() - started:.1f} s")
 
 
 def start_calls_in_callbacks(rank: int) -> None:

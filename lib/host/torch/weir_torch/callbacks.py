@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
@@ -10,10 +11,13 @@ import time
 from collections.abc import Callable
 from functools import cache, partial
 from queue import SimpleQueue
+from types import FrameType
 from typing import Optional
 
-LOOK_S = 0.05  # how often a callback looks whether the one before it waits
+LOOK_S = 0.01  # how often a callback looks whether the one before it waits
 LONGEST_CALLBACK_S = 10.0  # for one that waits in a way that nobody knows
+
+BETWEEN_NAME_AND_CALL = ("CACHE", "PRECALL", "PUSH_NULL")  # by version of Python
 
 Job = Callable[[], None]
 
@@ -68,9 +72,22 @@ class Turn:
             pass
 
     def _waits(self) -> bool:
-        """The methods that wait for a future or a work are all named so."""
+        """The methods that wait for a future or a work are all named so, in Python and in C++."""
         frame = sys._current_frames().get(self.thread) if self.thread is not None else None
-        return frame is not None and frame.f_code.co_name == "wait" and not self.over.is_set()
+        return frame is not None and "wait" in (frame.f_code.co_name, method_called_in(frame)) and not self.over.is_set()
+
+
+def method_called_in(frame: FrameType) -> str:
+    """Without arguments, of C++: it has no frame of its own. "": something else is under way."""
+    name = ""
+    for step in dis.get_instructions(frame.f_code):
+        if step.offset >= frame.f_lasti:
+            break
+        if step.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            name = step.argval
+        elif step.opname not in BETWEEN_NAME_AND_CALL:
+            name = ""
+    return name
 
 
 class Callbacks:
