@@ -160,10 +160,13 @@ int status_of(const std::function<int()>& body) {
   }
 }
 
-/// The first of several ranks writes the file.
+/// The first of several ranks writes the file, and rank 0 a table where there is one.
 int run_rank(WorkerOptions options, std::uint16_t rank) {
   return status_of([&] {
     options.json = rank == options.group.rank ? options.json : std::string();
+    if (auto* const sweep = std::get_if<app::SweepOptions>(&options.work)) {
+      sweep->line_mark = options.group.rank == 0 ? "# " : "";
+    }
     options.group.rank = rank;
     run(options);
     return EXIT_SUCCESS;

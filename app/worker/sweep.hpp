@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::app {
@@ -22,6 +23,7 @@ struct SweepOptions {
   std::uint32_t checked = 1;     // the last ones of these
   Waiting waiting = Waiting::sleep;
   std::vector<FoldTree> trees{FoldTree()}; // of each ring that carries calls
+  std::string_view line_mark; // before lines of other ranks than 0, where its table stands beside
 };
 
 /// The same on all ranks.

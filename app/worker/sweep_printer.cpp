@@ -70,7 +70,9 @@ class TablePrinter : public SweepPrinter {
 
 class LinePrinter : public SweepPrinter {
  public:
-  explicit LinePrinter(const host::Group& group) : group_(group) { say(greeting_of(group, "")); }
+  LinePrinter(const host::Group& group, std::string_view mark) : group_(group), mark_(mark) {
+    say(fmt::format("{}{}", mark_, greeting_of(group, "")));
+  }
 
   void call_begins(const host::Call& /*call*/, Placement /*placement*/,
                    std::uint32_t /*iteration*/) override {}
@@ -80,13 +82,14 @@ class LinePrinter : public SweepPrinter {
   void row_is_done(const SweepRow& /*row*/) override {}
 
   void print_ending(std::span<const SweepRow> rows, const Sweep& sweep) override {
-    say(fmt::format("result: rank={} rows={} wrong={} retransmissions={} algorithm={}\n",
+    say(fmt::format("{}result: rank={} rows={} wrong={} retransmissions={} algorithm={}\n", mark_,
                     group_.rank(), rows.size(), sweep.own_wrong(), retransmissions_of(group_),
                     name_of(group_.algorithm())));
   }
 
  private:
   const host::Group& group_;
+  const std::string_view mark_;
 };
 
 } // namespace
@@ -95,7 +98,7 @@ std::unique_ptr<SweepPrinter> make_printer(const SweepOptions& options, const ho
   if (group.rank() == 0) {
     return std::make_unique<TablePrinter>(setting_of(group), options);
   }
-  return std::make_unique<LinePrinter>(group);
+  return std::make_unique<LinePrinter>(group, options.line_mark);
 }
 
 SweepSetting setting_of(const host::Group& group) {

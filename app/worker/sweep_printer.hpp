@@ -19,7 +19,8 @@ class SweepPrinter : public SweepWatcher {
 };
 
 /// Rank 0's: the table, row by row, and progress on a terminal. The other ranks': a line at the
-/// beginning and one at the end. `options` and `group` must outlive it.
+/// beginning and one at the end, which begin with the options' mark. `options` and `group` must
+/// outlive it.
 std::unique_ptr<SweepPrinter> make_printer(const SweepOptions& options, const host::Group& group);
 
 SweepSetting setting_of(const host::Group& group);

@@ -2,6 +2,7 @@
 """Several ranks behind one NIC: hosts whose processes share an interface, each host a network namespace of its own."""
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -124,6 +125,21 @@ def start_long_job(lab: Lab, hosts: list[Namespace], *options: str) -> list[Proc
         said = formed(process)
         expect(said.count("algorithm=switch") == RANKS_PER_HOST, said)
     return processes
+
+
+@smoke_test("shared-nic-sweep")
+def shared_nic_sweep(lab: Lab) -> None:
+    """One command for a host is a benchmark with one table; what its other ranks say are comments there."""
+    host = lab.namespace()
+    veth(lab.namespace(), "tap0", host, "eth0")
+    host.ip("addr add 10.77.0.1/24 dev eth0")
+    figures = lab.directory / "sweep.json"
+    status, output = Process(lab, host, [
+        WORKER, "--rank", "0", "--local-ranks", "3", "--world", "3", "--rendezvous", RENDEZVOUS, "--device", "iface=eth0", "-b",
+        "8", "-e", "64K", "-f", "64", "-n", "5", "-c", "5", "--json", str(figures)]).wait()
+    rows = [line.split()[0] for line in output.splitlines() if not line.startswith("#")]
+    expect(status == 0 and rows == ["8", "512", "32768"], f"{status}, {output}")
+    expect([row["in_place"]["wrong"] for row in json.loads(figures.read_text())["rows"]] == [0, 0, 0], figures.read_text())
 
 
 @smoke_test("shared-nic-deaths")
