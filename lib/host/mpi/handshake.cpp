@@ -17,6 +17,7 @@ using std::chrono::steady_clock;
 
 constexpr int kTag = 32749; // few programs have it
 constexpr std::chrono::seconds kTimeout{30};
+constexpr std::chrono::seconds kLongerTimeout{35}; // rank 0 knows more, so it is the first to tell
 constexpr std::chrono::milliseconds kPause{1};
 constexpr std::size_t kMostNamed = 8;
 
@@ -27,8 +28,8 @@ bool is_done(MPI_Request& request) {
 }
 
 /// False: not in time.
-bool wait_for_all(std::vector<MPI_Request>& requests) {
-  const auto deadline = steady_clock::now() + kTimeout;
+bool wait_for_all(std::vector<MPI_Request>& requests, std::chrono::seconds timeout) {
+  const auto deadline = steady_clock::now() + timeout;
   for (MPI_Request& request : requests) {
     while (!is_done(request)) {
       if (steady_clock::now() > deadline) {
@@ -40,10 +41,10 @@ bool wait_for_all(std::vector<MPI_Request>& requests) {
   return true;
 }
 
-std::string lacking(const std::string& ranks) {
+std::string lacking(const std::string& ranks, std::chrono::seconds timeout) {
   return fmt::format(
       "no answer from {} within {} s: is libweir_mpi.so loaded there? (mpirun -x LD_PRELOAD=…)",
-      ranks, kTimeout.count());
+      ranks, timeout.count());
 }
 
 std::string names_of(std::vector<MPI_Request>& requests) {
@@ -63,8 +64,8 @@ std::string hear_all(int size) {
     PMPI_Irecv(nullptr, 0, MPI_BYTE, rank, kTag, MPI_COMM_WORLD,
                &requests[static_cast<std::size_t>(rank - 1)]);
   }
-  if (!wait_for_all(requests)) {
-    return lacking(names_of(requests));
+  if (!wait_for_all(requests, kTimeout)) {
+    return lacking(names_of(requests), kTimeout);
   }
   for (int rank = 1; rank < size; ++rank) {
     PMPI_Send(nullptr, 0, MPI_BYTE, rank, kTag, MPI_COMM_WORLD);
@@ -76,7 +77,7 @@ std::string be_heard() {
   std::vector<MPI_Request> requests(2);
   PMPI_Isend(nullptr, 0, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, requests.data());
   PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &requests[1]);
-  return wait_for_all(requests) ? "" : lacking("rank 0");
+  return wait_for_all(requests, kLongerTimeout) ? "" : lacking("rank 0", kLongerTimeout);
 }
 
 } // namespace
