@@ -84,9 +84,11 @@ CollComm::CollComm(void* const* handles, int ranks, int rank, CollListener& list
                     rank, ranks, weir_status_name(status), error));
   }
   std::uint32_t ring = 0;
-  weir_group_rings(group_, &ring, 1);
-  log_line(LogLevel::info, fmt::format("rank {} of {} reduces by ring {} of the switch, device {}",
-                                       rank, ranks, ring, listener.device().name));
+  const bool is_alone = weir_group_rings(group_, &ring, 1) == 0;
+  log_line(LogLevel::info,
+           is_alone ? "a communicator of one rank reduces by itself"
+                    : fmt::format("rank {} of {} reduces by ring {} of the switch, device {}", rank,
+                                  ranks, ring, listener.device().name));
 }
 
 CollComm::~CollComm() {

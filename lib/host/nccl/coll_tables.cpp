@@ -90,7 +90,7 @@ Result coll_connect(void** handles, int ranks, int rank, void* listener, void** 
     *comm = nullptr;
     std::unique_ptr<CollListener> forgotten(static_cast<CollListener*>(listener));
     *comm = new CollComm(handles, ranks, rank, *forgotten);
-    forgotten.release();
+    static_cast<void>(forgotten.release());
   });
 }
 
