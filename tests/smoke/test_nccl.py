@@ -43,6 +43,8 @@ def sums(lab: Lab) -> None:
     switch, outside = switch_and_hosts(lab, with_room(lab))
     outputs = check(start(lab, outside, "sum"), "INFO Weir: used, since NCCL_COLLNET_ENABLE is 1 and switch ",
                     "of 4 reduces by ring ", "nccl_rank: sum ended well")
+    rings = {ring for output in outputs for ring in re.findall(r"of 4 reduces by ring (\d+) of the switch", output)}
+    expect(len(rings) == 2, f"two communicators have the rings {rings}")
     expect("device 0 of 1: host2, CollNet's host2, speed 10000, memory 1 and 1" in outputs[2], outputs[2])
     wait_for_rings(lab, 7)
     switch.stop()
@@ -62,6 +64,7 @@ def not_used(lab: Lab) -> None:
     switch, outside = switch_and_hosts(lab, with_room(lab))
     nowhere = f"unix:{lab.directory}/nowhere.sock"
     refuses = "init: net Weir refuses, result 2\nnccl_rank: init ended well\n"
+    outside.ip("address add 10.78.0.1/24 dev host0")  # where nobody else is
     for line, environment in (
             ("INFO Weir: not used: NCCL_COLLNET_ENABLE is not 1", {"NCCL_COLLNET_ENABLE": "0"}),
             ("INFO Weir: not used: WEIR_DEVICE is not set", {"WEIR_DEVICE": ""}),
@@ -72,6 +75,8 @@ def not_used(lab: Lab) -> None:
              {"WEIR_SWITCH": ""}),
             (f"WARN Weir: not used: no switch answers at WEIR_SWITCH={nowhere}: No such file or directory", {"WEIR_SWITCH": nowhere}),
             ("WARN Weir: not used: no switch answers at WEIR_SWITCH=127.0.0.1:1: Connection refused", {"WEIR_SWITCH": "127.0.0.1:1"}),
+            ("WARN Weir: not used: no switch answers at WEIR_SWITCH=10.78.0.2:9465: no answer within 2000 ms",
+             {"WEIR_SWITCH": "10.78.0.2:9465"}),
             ("WARN Weir: not used: no switch answers at WEIR_SWITCH=here: allowed: unix:/PATH or HOST:PORT", {"WEIR_SWITCH": "here"}),
             ("WARN Weir: not used: WEIR_NCCL_NET: /nowhere.so: cannot open shared object file: No such file or directory",
              {"WEIR_NCCL_NET": "/nowhere.so"}),
@@ -96,26 +101,29 @@ def late(lab: Lab) -> None:
     switch.stop()
 
 
-def ends(lab: Lab, scenario: str, *due: str, victim: int) -> None:
-    switch, outside = switch_and_hosts(lab, with_room(lab))
+def ends(lab: Lab, outside: Namespace, scenario: str, *due: str, victim: int) -> None:
     ranks = start(lab, outside, scenario)
     status, output = ranks[-1].wait()
     expect(status == victim, f"{status}, {output}")
     check(ranks[:-1], *due, f": result {REMOTE_ERROR}", f"nccl_rank: {scenario} ended well")
     wait_for_rings(lab, 7)
-    switch.stop()
 
 
 @smoke_test("nccl-dies")
 def dies(lab: Lab) -> None:
     """A rank is killed during calls: the others hear of it by their next test, and close."""
-    ends(lab, "die", "peer_died: ", "rank 3 died", victim=-signal.SIGKILL)
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    ends(lab, outside, "die", "peer_died: ", "rank 3 died", victim=-signal.SIGKILL)
+    switch.stop()
 
 
 @smoke_test("nccl-closes")
 def closes(lab: Lab) -> None:
-    """A rank frees its memory and closes during calls, as after ncclCommAbort: nothing is written there, and the others hear of it."""
-    ends(lab, "close", "aborted: rank 3 aborted its group: NCCL takes memory back during a call that uses it", victim=0)
+    """A rank closes during calls, after it took its memory back or before: nothing is written there, and the others hear of it."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    for scenario, why in (("abort", "takes memory back during a call that uses it"), ("close", "has closed the communicator during a call")):
+        ends(lab, outside, scenario, f"aborted: rank 3 aborted its group: NCCL {why}", victim=0)
+    switch.stop()
 
 
 @smoke_test("nccl-absent")

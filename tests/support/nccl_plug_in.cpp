@@ -6,6 +6,45 @@
 namespace weir::nccl_test {
 namespace {
 
+// Where NCCL's headers have what is called most; the same in all versions.
+
+template <typename Table>
+constexpr bool is_net_as_nccls() {
+  return offsetof(Table, start.listen) == 32 && offsetof(Table, connect) == 40 &&
+         offsetof(Table, accept) == 48 && offsetof(Table, memory.register_memory) == 56 &&
+         offsetof(Table, memory.deregister_memory) == 72 && offsetof(Table, isend) == 80 &&
+         offsetof(Table, irecv) == 88 && offsetof(Table, end.iflush) == 96 &&
+         offsetof(Table, end.test) == 104 && offsetof(Table, end.close_listener) == 128;
+}
+
+template <typename Table>
+constexpr bool is_coll_as_nccls() {
+  return offsetof(Table, start.listen) == 32 && offsetof(Table, body.connect) == 40 &&
+         offsetof(Table, body.reduce_support) == 48 &&
+         offsetof(Table, body.memory.register_memory) == 56 &&
+         offsetof(Table, body.iallreduce) == 80 && offsetof(Table, body.iallgather) == 88 &&
+         offsetof(Table, body.iflush) == 104 && offsetof(Table, body.test) == 112 &&
+         offsetof(Table, body.close_comm) == 120;
+}
+
+static_assert(is_net_as_nccls<nccl::NetV8>() && is_net_as_nccls<nccl::NetV9>() &&
+              is_net_as_nccls<nccl::NetV10>() && is_net_as_nccls<nccl::NetV11>() &&
+              is_net_as_nccls<nccl::NetV12>());
+static_assert(offsetof(nccl::NetV10, merge_devices) == 152 &&
+              offsetof(nccl::NetV12, finalize) == 160 &&
+              offsetof(nccl::CollNetV12, finalize) == 144);
+static_assert(is_coll_as_nccls<nccl::CollNetV8>() && is_coll_as_nccls<nccl::CollNetV9>() &&
+              is_coll_as_nccls<nccl::CollNetV11>() && is_coll_as_nccls<nccl::CollNetV12>());
+static_assert(offsetof(nccl::PropertiesV8, speed) == 32 &&
+              offsetof(nccl::PropertiesV8, latency) == 40 &&
+              offsetof(nccl::PropertiesV8, most_receives) == 48);
+static_assert(offsetof(nccl::PropertiesV9, speed) == 36 &&
+              offsetof(nccl::PropertiesV9, latency) == 44 &&
+              offsetof(nccl::PropertiesV9, most_receives) == 52 &&
+              offsetof(nccl::PropertiesV9, most_collective_bytes) == 96);
+static_assert(offsetof(nccl::PropertiesV12, base.most_collective_bytes) == 112 &&
+              offsetof(nccl::PropertiesV12, rail) == 124);
+
 void print_line(nccl::LogLevel level, unsigned long, const char*, int, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
@@ -172,7 +211,8 @@ template <typename NetTable, typename CollTable>
 void PlugIn::take() {
   const std::string number = std::to_string(version_);
   if (const auto* net = table_in<NetTable>(library_, "ncclNetPlugin_v" + number); net != nullptr) {
-    net_ = net_of(*net);
+    read_net_ = [net] { return net_of(*net); };
+    net_ = read_net_();
   }
   const auto* const coll = table_in<CollTable>(library_, "ncclCollNetPlugin_v" + number);
   if (coll == nullptr) {
@@ -208,7 +248,7 @@ PlugIn::PlugIn(const char* file, int version)
 
 Result PlugIn::init_net() {
   const Result result = net_->init();
-  take_version();
+  net_ = read_net_();
   return result;
 }
 

@@ -58,7 +58,7 @@ class PlugIn {
 
   ~PlugIn() { dlclose(library_); }
 
-  /// Of the point-to-point; its table may have been written only then.
+  /// Of the point-to-point; a plug-in may write its table only then.
   Result init_net();
 
   /// Nothing: it has none of this version.
@@ -73,6 +73,8 @@ class PlugIn {
 
   int version_;
   void* library_;
+  std::function<Net()>
+      read_net_; // NCCL asks for the table's place once, and reads it again and again
   std::optional<Net> net_;
   std::optional<CollNet> coll_;
 };

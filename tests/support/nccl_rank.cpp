@@ -8,17 +8,17 @@
 /// in FOLDER. Ends with "nccl_rank: SCENARIO ended well" and status 0.
 ///
 /// init   only begins: what NCCL hears of the plug-in and its devices
-/// sum    every type and operation, then 12 channels with all slots in use
-/// late   reduces, and reduces again, the last rank not before FOLDER has the file `go`
-/// die    the last rank is killed during calls
-/// close  the last rank frees its memory and closes during calls
-/// absent the last rank does not connect
-/// pair   point-to-point between two ranks
+/// sum    every type and operation, then 12 channels with all slots in use, and a second
+/// communicator late   reduces, and reduces again, the last rank not before FOLDER has the file
+/// `go` die    the last rank is killed during calls close  the last rank frees its memory and
+/// closes during calls absent the last rank does not connect pair   point-to-point between two
+/// ranks
 
 #include "nccl_pair.hpp"
 #include "nccl_transport.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -96,7 +96,7 @@ bool begin(Rank& self) {
 
 class Communicator {
  public:
-  explicit Communicator(const Rank& self) : self_(self) {
+  Communicator(const Rank& self, std::string name) : self_(self), name_(std::move(name)) {
     expect_success("listen", coll().listen(0, handles_.at(self.rank).data(), &listener_));
     share();
   }
@@ -126,7 +126,7 @@ class Communicator {
  private:
   using Handle = std::array<char, nccl::kHandleBytes>;
 
-  fs::path file_of(int rank) const { return self_.folder / ("handle" + std::to_string(rank)); }
+  fs::path file_of(int rank) const { return self_.folder / (name_ + std::to_string(rank)); }
 
   /// The all-gather of NCCL's bootstrap.
   void share() {
@@ -149,6 +149,7 @@ class Communicator {
   }
 
   const Rank& self_;
+  std::string name_;
   std::map<int, Handle> handles_ = no_handles();
   void* listener_ = nullptr;
   void* comm_ = nullptr;
@@ -190,7 +191,17 @@ void expect_refusals(const Communicator& comm) {
   expect_success("deregMr", memory.deregister_memory(comm.get(), known));
 }
 
-void reduce_everything(const Communicator& comm, CollTransport& transport) {
+/// A second communicator of the same ranks, while the first one's buffers stay known.
+void reduce_by_another_ring(const Rank& self) {
+  Communicator comm(self, "other");
+  expect_success("connect", comm.connect());
+  CollTransport transport(comm.coll(), comm.get(), self.rank, self.world, 1, kSlotBytes);
+  transport.run({.channels = 1, .steps = 3, .chunk_bytes = kSlotBytes});
+  transport.forget_memory();
+  comm.close();
+}
+
+void reduce_everything(const Rank& self, const Communicator& comm, CollTransport& transport) {
   expect_support(comm.coll());
   expect_refusals(comm);
   for (int type = 0; type < kTypes; ++type) {
@@ -202,6 +213,7 @@ void reduce_everything(const Communicator& comm, CollTransport& transport) {
                      .chunk_bytes = 1 << 10});
     }
   }
+  reduce_by_another_ring(self);
   transport.run(kWide);
 }
 
@@ -233,7 +245,7 @@ void reduce_until_somebody_goes(const Rank& self, CollTransport& transport) {
 
 void work(const Rank& self, const Communicator& comm, CollTransport& transport) {
   if (self.scenario == "sum") {
-    reduce_everything(comm, transport);
+    reduce_everything(self, comm, transport);
   } else if (self.scenario == "late") {
     transport.run(kWide);
     if (self.is_last()) {
@@ -245,8 +257,19 @@ void work(const Rank& self, const Communicator& comm, CollTransport& transport) 
   }
 }
 
+/// A program's own buffer: to forget it ends no call of others.
+void know_and_forget(const Communicator& comm) {
+  std::array<char, 64> bytes{};
+  void* known = nullptr;
+  const auto& memory = comm.coll().body.memory;
+  expect_success("regMr", memory.register_memory(comm.get(), bytes.data(), bytes.size(),
+                                                 nccl::kHostMemory, &known));
+  expect_success("deregMr", memory.deregister_memory(comm.get(), known));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 void reduce(const Rank& self) {
-  Communicator comm(self);
+  Communicator comm(self, "first");
   if (self.scenario == "absent" && self.is_last()) {
     return;
   }
@@ -255,19 +278,27 @@ void reduce(const Rank& self) {
     return;
   }
   CollTransport transport(comm.coll(), comm.get(), self.rank, self.world, kChannels, kSlotBytes);
-  // NCCL's thread for progress is another than the one that connects and closes.
+  // NCCL's thread for progress is another than the one that connects, registers and closes.
   std::exception_ptr error;
-  std::thread([&] {
+  std::atomic<bool> is_at_work = true;
+  std::jthread progress([&] {
     try {
       work(self, comm, transport);
     } catch (...) {
       error = std::current_exception();
     }
-  }).join();
+    is_at_work = false;
+  });
+  while (is_at_work) {
+    know_and_forget(comm);
+  }
+  progress.join();
   if (error) {
     std::rethrow_exception(error);
   }
-  transport.free();
+  if (self.scenario != "close") {
+    transport.forget_memory();
+  }
   comm.close();
 }
 

@@ -94,7 +94,7 @@ CollTransport::~CollTransport() {
   }
 }
 
-void CollTransport::free() {
+void CollTransport::forget_memory() {
   expect_success("deregMr", coll_.body.memory.deregister_memory(comm_, send_memory_));
   expect_success("deregMr", coll_.body.memory.deregister_memory(comm_, receive_memory_));
   munmap(memory_, bytes_);

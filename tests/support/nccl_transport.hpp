@@ -42,13 +42,13 @@ class CollTransport {
                 std::size_t slot_bytes);
   CollTransport(const CollTransport&) = delete;
   CollTransport& operator=(const CollTransport&) = delete;
-  ~CollTransport();
+  ~CollTransport(); // its memory is nobody's then
 
   /// Until every element of every step is what it must be, else throws. Calls `look` again and
   /// again with the number of steps that are done.
   void run(const Operation& operation, const std::function<void(int)>& look = {});
-  /// As NCCL frees a connector: the registrations go, then the memory, which is then nobody's.
-  void free();
+  /// As NCCL frees a connector: the registrations go, then the memory, which is nobody's then.
+  void forget_memory();
 
  private:
   struct Channel {
