@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace weir::nccl {
@@ -250,7 +251,9 @@ const NetV11 kOwnNetV11 = kWithContext<NetV11>;
 const NetV12 kOwnNetV12 = kWithContext<NetV12>;
 
 Result begin_init(Logger logger) {
+  static std::once_flag is_told;
   set_logger(logger);
+  std::call_once(is_told, [] { log_line(usage().level, usage().why); });
   return usage().is_used ? Result::success : Result::system_error;
 }
 

@@ -8,7 +8,8 @@
 namespace weir::nccl {
 
 /// Another plug-in's point-to-point, which WEIR_NCCL_NET names and NCCL gets in place of ours: of
-/// the newest version that NCCL asks for and the other plug-in has.
+/// the newest version that NCCL asks for and the other plug-in has. The first of these calls loads
+/// it.
 
 /// Whether WEIR_NCCL_NET is set, and the library that it names can be loaded and has a table.
 bool is_net_passed();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// The names of ncclNet that NCCL asks the library for, the newest version first. They are found
-/// out when it asks: with WEIR_NCCL_NET there are those that the other plug-in has, so that NCCL
-/// itself turns to an older version.
+/// out when it asks: with WEIR_NCCL_NET, if Weir is used, there are those that the other plug-in
+/// has, so that NCCL itself turns to an older version.
 
 #include "host/nccl/net_in_use.hpp"
 #include "host/nccl/own_net.hpp"
 #include "host/nccl/passed_net.hpp"
 #include "host/nccl/properties.hpp"
+#include "host/nccl/usage.hpp"
 
 #include <cstring>
 #include <tuple>
@@ -61,7 +62,7 @@ struct Passed {
 
 template <typename Table>
 const Table* table_of(const Table& own, int version) {
-  if (!is_net_passed()) {
+  if (!usage().is_used || !is_net_passed()) {
     return &own;
   }
   const auto* const other = static_cast<const Table*>(passed_table(version));

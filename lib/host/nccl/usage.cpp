@@ -108,11 +108,7 @@ Usage decide() {
 } // namespace
 
 const Usage& usage() {
-  static const Usage decided = [] {
-    Usage usage = decide();
-    log_line(usage.level, usage.why);
-    return usage;
-  }();
+  static const Usage decided = decide();
   return decided;
 }
 

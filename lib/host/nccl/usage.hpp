@@ -18,7 +18,8 @@ struct Usage {
 };
 
 /// Of the environment, where /etc/nccl.conf is by then. The first caller decides for the process's
-/// life, within about two seconds, and logs it; nothing is opened and no thread started.
+/// life, within about two seconds. Where Weir is not used, nothing is opened or loaded, and no
+/// thread started.
 const Usage& usage();
 
 } // namespace weir::nccl
