@@ -41,6 +41,7 @@ constexpr int kChannels = 12;
 constexpr Operation kWide{.channels = kChannels, .steps = 20, .chunk_bytes = kSlotBytes};
 constexpr Operation kLong{.channels = kChannels, .steps = 1000, .chunk_bytes = 4 << 10};
 constexpr int kInTheMiddle = 10;
+constexpr int kManyCalls = CollTransport::kSlots / 2;
 
 struct Rank {
   Rank(char** arguments)
@@ -220,8 +221,8 @@ void reduce_everything(const Rank& self, const Communicator& comm, CollTransport
 /// Stops the proxy as ncclCommAbort does.
 struct Stop {};
 
-void stop_or_die(const Rank& self, int done) {
-  if (done < kInTheMiddle || !self.is_last()) {
+void stop_or_die(const Rank& self, int done, int under_way) {
+  if (done < kInTheMiddle || under_way < kManyCalls || !self.is_last()) {
     return;
   }
   if (self.scenario == "die") {
@@ -233,7 +234,7 @@ void stop_or_die(const Rank& self, int done) {
 /// The others hear of it by the next test.
 void reduce_until_somebody_goes(const Rank& self, CollTransport& transport) {
   try {
-    transport.run(kLong, [&](int done) { stop_or_die(self, done); });
+    transport.run(kLong, [&](int done, int under_way) { stop_or_die(self, done, under_way); });
   } catch (const Stop&) {
     return;
   } catch (const std::runtime_error& error) {

@@ -210,7 +210,7 @@ void CollTransport::advance(const Operation& operation, int channel) {
   }
 }
 
-void CollTransport::run(const Operation& operation, const std::function<void(int)>& look) {
+void CollTransport::run(const Operation& operation, const std::function<void(int, int)>& look) {
   channels_.assign(static_cast<std::size_t>(operation.channels), {});
   const auto is_done = [&](const Channel& each) { return each.done == operation.steps; };
   for (int idle = 0; !std::ranges::all_of(channels_, is_done);) {
@@ -219,7 +219,7 @@ void CollTransport::run(const Operation& operation, const std::function<void(int
       advance(operation, channel);
     }
     if (look) {
-      look(channels_.back().done);
+      look(channels_.back().done, channels_.back().transmitted - channels_.back().done);
     }
     idle = channels_.back().done == before ? idle + 1 : 0;
     pause(idle);

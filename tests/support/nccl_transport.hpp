@@ -45,8 +45,8 @@ class CollTransport {
   ~CollTransport(); // its memory is nobody's then
 
   /// Until every element of every step is what it must be, else throws. Calls `look` again and
-  /// again with the number of steps that are done.
-  void run(const Operation& operation, const std::function<void(int)>& look = {});
+  /// again with the numbers of steps that are done and under way.
+  void run(const Operation& operation, const std::function<void(int, int)>& look = {});
   /// As NCCL frees a connector: the registrations go, then the memory, which is nobody's then.
   void forget_memory();
 
