@@ -6,6 +6,7 @@ $CHECKS_DONE are over. A rank prints all names, and a line of JSON for each chec
 """
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import fnmatch
 import importlib
@@ -16,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -28,6 +30,11 @@ SCOPE = os.environ["CHECKED_SCOPE"]
 TIMEOUT = timedelta(seconds=30)
 LONGEST_S = 60.0  # of a check; then it says where it hangs
 CHECKS: dict[str, Callable[[], None]] = {}
+
+
+# Workers that load data end with their rank, or they would hold its output open. By linux/prctl.h.
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+os.register_at_fork(after_in_child=partial(ctypes.CDLL(None).prctl, PR_SET_PDEATHSIG, SIGKILL))
 
 
 class Skipped(Exception):
