@@ -370,13 +370,15 @@ def systemd(lab: Lab) -> None:
         switch.process.send_signal(signal.SIGHUP)
         until("RELOADING=1")
         until("READY=1")
-        expect("says nothing new [reloaded]\n" in switch.output(), "no reload")
+        # The log is written on a thread of its own, so systemd may hear first.
+        wait_for(lambda: "says nothing new [reloaded]\n" in switch.output(), 5, "no reload")
         until("WATCHDOG=1")
         frozen = FrozenThread(lcore_thread(switch.process.pid))
         lab.on_end(frozen.thaw)
         until("STATUS=lcore 1 did not stand still within 2000 ms")
         count = len(heard)
-        expect("weir: lcore 1 did not stand still within 2000 ms; systemd ends" in switch.output(), "the log is silent")
+        wait_for(lambda: "weir: lcore 1 did not stand still within 2000 ms; systemd ends" in switch.output(), 5,
+                 "the log is silent")
         until("STATUS=lcore 1 did not stand still within 2000 ms")
         expect("WATCHDOG=1" not in heard[count:], f"alive with an lcore that hangs: {heard}")
         frozen.thaw()
