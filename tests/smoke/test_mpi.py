@@ -11,12 +11,12 @@ from pathlib import Path
 
 from hosts import RANKS
 from lab import Lab, smoke_test
-from mpi_jobs import BOTH, MODULE, MPICH, OPEN_MPI, Mpi, MpiFabric
+from mpi_jobs import BOTH, MODULE, MPICH, OPEN_MPI, Mpi, MpiFabric, build_without_blanks
 from test_control import said
 from test_held_rings import wait_for_chosen_ring, wait_for_rings
 from test_worker import Process
 from torch_ranks import PYTHON
-from weir import BUILD, ROOT, Skipped, expect, run_to_end, wait_for
+from weir import ROOT, Skipped, expect, run_to_end, wait_for
 
 # Calls of rank 0 by Weir and by MPI, counted by hand in mpi_calls.c.
 CALLS = {"MPI_Allreduce": (42, 8), "MPI_Iallreduce": (25, 8), "MPI_Allreduce_init": (9, 0), "MPI_Reduce": (40, 10),
@@ -183,9 +183,10 @@ def documented_commands(folder: Path) -> str:
     block = (ROOT / "docs/mpi.md").read_text().split("```\n")[1]
     lines = [line.removeprefix("# ") for line in block.splitlines() if not line.startswith("# apt install ")]
     script = "\n".join(lines)
+    build = build_without_blanks()
     for installed, here in (("/usr/share/doc/weir/examples/", ""), ("/tmp/", ""), ("/run/weir", str(folder)),
-                            ("/usr/lib/x86_64-linux-gnu/weir/", f"{BUILD}/lib/host/mpi/"), ("mpirun ", "mpirun.openmpi "),
-                            ("python3 ", f"{PYTHON} "), ("weir --config", f"{BUILD}/app/weir --config")):
+                            ("/usr/lib/x86_64-linux-gnu/weir/", f"{build}/lib/host/mpi/"), ("mpirun ", "mpirun.openmpi "),
+                            ("python3 ", f"{PYTHON} "), ("weir --config", f"{build}/app/weir --config")):
         expect(installed in script, f"docs/mpi.md has no {installed} among its first commands: {script}")
         script = script.replace(installed, here)
     return f"trap 'kill $(jobs -p); wait' EXIT\ncd {folder}\n{script}\n"
