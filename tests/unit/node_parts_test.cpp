@@ -180,10 +180,17 @@ std::jthread as_another_user(std::optional<int>& status, const std::function<int
   });
 }
 
-TEST(NodeDoor, IsClosedToAnotherUser) {
-  if (geteuid() != 0) {
-    GTEST_SKIP() << "not root";
+/// Only root can be another user for a while.
+class NodeDoorAndAnotherUser : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "not root";
+    }
   }
+};
+
+TEST_F(NodeDoorAndAnotherUser, IsClosed) {
   const NodeDoor door(4);
   const auto invitation = door.invitation();
   std::optional<int> status;
@@ -200,10 +207,7 @@ TEST(NodeDoor, IsClosedToAnotherUser) {
 }
 
 /// Whatever it sends.
-TEST(NodeDoor, GivesAnotherUserNothing) {
-  if (geteuid() != 0) {
-    GTEST_SKIP() << "not root";
-  }
+TEST_F(NodeDoorAndAnotherUser, GetsNothing) {
   std::optional<NodeDoor> door(4);
   const auto invitation = door->invitation();
   const NodeDescriptors made = make_node_descriptors(kGeometry);

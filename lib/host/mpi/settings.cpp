@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/mpi/settings.hpp"
 
+#include "text/number.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -28,12 +29,11 @@ enum class Scope { own, job };
 
 template <typename Number>
 Number number_in(std::string_view name, std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) {
+  const std::optional<Number> number = text::parsed<Number>(text);
+  if (!number) {
     refuse(name, text, fmt::format("a number from 0 to {}", std::numeric_limits<Number>::max()));
   }
-  return number;
+  return *number;
 }
 
 std::vector<std::uint32_t> numbers_in(std::string_view name, std::string_view text) {

@@ -212,6 +212,17 @@ constexpr NetEnd kEnd{iflush,           test,           close_connection,
                       close_connection, close_listener, no_device_memory,
                       no_device_receive};
 
+/// NCCL hands these no configuration of the communicator.
+template <typename Table>
+constexpr Table kBeforeConfigurations{
+    .start = {kName, init_v8, own_devices, own_properties, listen},
+    .connect = connect,
+    .accept = accept,
+    .memory = kMemory,
+    .isend = isend,
+    .irecv = irecv,
+    .end = kEnd};
+
 template <typename Table>
 constexpr Table kWithContext{
     .start = {kName, init_v11, own_devices, own_properties, listen_v11},
@@ -226,20 +237,8 @@ constexpr Table kWithContext{
 
 } // namespace
 
-const NetV8 kOwnNetV8{.start = {kName, init_v8, own_devices, own_properties, listen},
-                      .connect = connect,
-                      .accept = accept,
-                      .memory = kMemory,
-                      .isend = isend,
-                      .irecv = irecv,
-                      .end = kEnd};
-const NetV9 kOwnNetV9{.start = {kName, init_v8, own_devices, own_properties, listen},
-                      .connect = connect,
-                      .accept = accept,
-                      .memory = kMemory,
-                      .isend = isend,
-                      .irecv = irecv,
-                      .end = kEnd};
+const NetV8 kOwnNetV8 = kBeforeConfigurations<NetV8>;
+const NetV9 kOwnNetV9 = kBeforeConfigurations<NetV9>;
 const NetV10 kOwnNetV10{.start = {kName, init_v10, own_devices, own_properties, listen},
                         .connect = connect_v10,
                         .accept = accept,

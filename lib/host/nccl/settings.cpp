@@ -2,15 +2,16 @@
 #include "host/nccl/settings.hpp"
 
 #include "host/nccl/call.hpp"
+#include "text/number.hpp"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace weir::nccl {
 namespace {
@@ -20,14 +21,17 @@ constexpr std::uint32_t kFarewellMs = 2000; // a thread of NCCL's waits for a cl
 /// Leaves `value` as it is if the variable is not set.
 template <typename Number>
 void read_number(const char* name, Number& value) {
-  const std::string text = variable(name);
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (!text.empty() && (error != std::errc{} || rest != end)) {
+  const std::string given = variable(name);
+  if (given.empty()) {
+    return;
+  }
+  const std::optional<Number> number = text::parsed<Number>(given);
+  if (!number) {
     throw Failure(Result::invalid_usage,
-                  fmt::format("{}: found '{}'; allowed: a number from 0 to {}", name, text,
+                  fmt::format("{}: found '{}'; allowed: a number from 0 to {}", name, given,
                               std::numeric_limits<Number>::max()));
   }
+  value = *number;
 }
 
 struct ContextCloser {
