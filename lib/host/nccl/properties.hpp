@@ -5,6 +5,7 @@
 #include "weir/weir.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weir::nccl {
 

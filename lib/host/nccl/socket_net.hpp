@@ -9,6 +9,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <netinet/in.h>
 #include <optional>
 #include <string>
 #include <sys/socket.h>
