@@ -36,7 +36,7 @@ from output import end_with  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNT_LINE = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
-COMPLAINT = re.compile(r"\b(failed|FAILED|ERROR|error:|WARNING: \w+Sanitizer)")
+COMPLAINT = re.compile(r"\b(failed|FAILED|Failure|ERROR|error:|WARNING: \w+Sanitizer)")
 NO_COMPLAINT = re.compile(r"\b0 failed\b")
 LINES_AFTER_COMPLAINT = 12
 LINES_REPEATED = 80  # of one stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hosts import Job, ring_of_hosts
+from hosts import Hosts, Job, ring_of_hosts
 from lab import Lab, smoke_test
 from terminal import Terminal, lines_of
 from weir import ROOT, expect, wait_for
@@ -90,13 +90,16 @@ def many_rows(lab: Lab) -> None:
     """More rows than DPDK's dictionaries and answers can hold: cut, but valid JSON. The prompt shows all."""
     fabric, hosts = ring_of_hosts(lab)
     terminal = Terminal(lab, fabric, ROOT / "config/af_packet.yaml")
-    terminal.ask("set trace on")
     stations = 700
+    for long_frames in range(0, 60, 8):
+        cut_anywhere(terminal, hosts, long_frames)
+    terminal.ask("set trace on")
+    already = switch_received(terminal)
     for number in range(stations):
         source = b"\x02" + number.to_bytes(5, "big")
         hosts.send_raw(number % 4, source + source + b"\x88\xb5" + bytes(46))
         if number % 100 == 99:
-            wait_for(lambda: switch_received(terminal) == number + 1, 5, "not every frame was received")
+            wait_for(lambda: switch_received(terminal) == already + number + 1, 5, "not every frame was received")
     by_prompt = json.loads(terminal.ask("show fdb json"))["fdb"]
     expect(len(by_prompt) == stations, f"{len(by_prompt)} stations, not {stations}")
     by_socket = terminal.switch.ask("/weir/fdb")["fdb"]
@@ -109,6 +112,17 @@ def many_rows(lab: Lab) -> None:
     first_records = still({"trace": all_records[:len(records)]})["trace"]
     expect(len(records) >= 50 and records == first_records, f"{len(records)} records by telemetry: {records}")
     terminal.quit()
+
+
+def cut_anywhere(terminal: Terminal, hosts: Hosts, long_frames: int) -> None:
+    """Each long frame takes two digits more: wherever the answer is cut in a row, the table stays."""
+    terminal.ask("set trace on")
+    before = switch_received(terminal)
+    for number in range(200):
+        hosts.send_raw(0, bytes(6) + b"\x02\0\0\0\0\1\x88\xb5" + bytes(1000 if number < long_frames else 46))
+    wait_for(lambda: switch_received(terminal) == before + 200, 5, "not every frame was received")
+    answer = terminal.switch.ask("/weir/trace")
+    expect(50 <= len(answer.get("trace", ())) < 200, f"{long_frames} long frames: {str(answer)[:200]}")
 
 
 def accounting(terminal: Terminal) -> dict[str, Any]:

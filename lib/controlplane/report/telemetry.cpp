@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 #include <rte_telemetry.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace weir::report {
 namespace {
@@ -17,6 +19,52 @@ namespace {
 // Written by Telemetry's constructor and destructor, read by the telemetry thread.
 std::mutex served_mutex;
 control::Switch* served = nullptr;
+
+/// What an answer has room for. DPDK's writer leaves out each piece that finds none, and so the
+/// whole table where its rows left too little for its name. Counts no less than that writer needs.
+class Room {
+ public:
+  /// For the names of all tables: each is in the answer, if without rows.
+  explicit Room(const Report& report) {
+    for (const Table& table : report) {
+      left_ -= bytes_of(table.shape->name) + kPunctuation;
+    }
+  }
+
+  bool takes(const Table& table, std::size_t index) {
+    std::size_t bytes = fmt::formatted_size("{}", index) + kPunctuation;
+    for (std::size_t column = 0; column < table.shape->columns.size(); ++column) {
+      bytes += bytes_of(table.shape->columns[column].key) + kPunctuation;
+      bytes += std::visit(Bytes(), table.rows[index][column]);
+    }
+    const bool fits = bytes <= left_;
+    left_ = fits ? left_ - bytes : 0; // no later row comes in its place
+    return fits;
+  }
+
+ private:
+  static constexpr std::size_t kAnswerBytes = 16 * 1024; // DPDK: max_output_len
+  static constexpr std::size_t kFrame = 128;             // the command's name and what is around it
+  static constexpr std::size_t kPunctuation = 6;         // quotes of name and value, colon, comma
+
+  static bool is_escaped(char c) {
+    return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ';
+  }
+
+  static std::size_t bytes_of(std::string_view text) {
+    return text.size() + static_cast<std::size_t>(std::ranges::count_if(text, is_escaped));
+  }
+
+  struct Bytes {
+    std::size_t operator()(std::uint64_t number) const { return fmt::formatted_size("{}", number); }
+
+    std::size_t operator()(double real) const { return fmt::formatted_size("{:.2f}", real); }
+
+    std::size_t operator()(const std::string& text) const { return bytes_of(text); }
+  };
+
+  std::size_t left_ = kAnswerBytes - kFrame;
+};
 
 void add_cell(rte_tel_data* row, std::string_view column, const Cell& cell) {
   const std::string key(column);
@@ -31,10 +79,10 @@ void add_cell(rte_tel_data* row, std::string_view column, const Cell& cell) {
 
 /// Writes tables as dictionaries of numbered rows: DPDK's writer nests dictionaries, but has no
 /// arrays of them.
-void add_table(rte_tel_data* answer, const Table& table) {
+void add_table(rte_tel_data* answer, const Table& table, Room& room) {
   rte_tel_data* rows = rte_tel_data_alloc();
   rte_tel_data_start_dict(rows);
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+  for (std::size_t i = 0; i < table.rows.size() && room.takes(table, i); ++i) {
     rte_tel_data* row = rte_tel_data_alloc();
     rte_tel_data_start_dict(row);
     for (std::size_t column = 0; column < table.shape->columns.size(); ++column) {
@@ -52,8 +100,10 @@ void add_answer(rte_tel_data* answer, control::Switch& weir, const Question& que
                 std::string_view argument) {
   rte_tel_data_start_dict(answer);
   try {
-    for (const Table& table : question.ask(weir, argument)) {
-      add_table(answer, table);
+    const Report report = question.ask(weir, argument);
+    Room room(report);
+    for (const Table& table : report) {
+      add_table(answer, table, room);
     }
   } catch (const std::exception& error) {
     rte_tel_data_add_dict_string(answer, "error", error.what());
