@@ -293,8 +293,25 @@ void weir_forming_release(weir_forming* forming);
  * on without us. */
 weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
                               weir_group** shrunk);
-/* The number that a rank of a shrunk group had before. Of a group that was formed: `rank`. -1:
- * there is no such rank. */
+/* Forms groups of the ranks of one that goes on: one for each colour, of the ranks that give it, in
+ * the order of their keys; equal keys in the order of the ranks. A collective, so every rank of
+ * `group` calls it, in the same order as its other calls, and it waits. Nobody has to agree on a
+ * place: the ranks tell one another where they listen by a call of `group`. `options` NULL: the
+ * group's own, with rings that the switch chooses if it makes them. Not used are rank, world,
+ * rendezvous, listener, handle, job, secret and all_gather. Each part needs rings of its own. A
+ * first rank of a part that knows no switch uses the address that rank 0 of `group` has. Errors are
+ * about ranks of `group`, which goes on unless its own call failed. */
+#define WEIR_NO_COLOUR (-1) /* this rank goes into no part: `part` becomes NULL, with WEIR_OK */
+weir_status weir_group_split(weir_group* group, int32_t colour, int32_t key,
+                             const weir_group_options* options, weir_group** part);
+/* The same with the ranks of this rank's part, in their order there; without this one, it goes into
+ * no part. All ranks of a part name the same ones, else WEIR_MISMATCH. */
+weir_status weir_group_select(weir_group* group, const uint16_t* ranks, size_t count,
+                              const weir_group_options* options, weir_group** part);
+/* The same with all ranks. */
+weir_status weir_group_dup(weir_group* group, const weir_group_options* options, weir_group** copy);
+/* The number that a rank had before: of a group that was shrunk, or split, in that one. Of a group
+ * that was formed: `rank`. -1: there is no such rank. */
 int weir_group_parent_rank(const weir_group* group, uint16_t rank);
 /* Of the ranks that share that rank's NIC, the lowest: it reaches the network for them, and their
  * data are folded together first. `rank` itself if it shares its NIC with none. -1: there is no

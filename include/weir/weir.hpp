@@ -276,6 +276,30 @@ class Group {
 
   Group shrink(const weir_group_options& options) { return shrunk_with(&options); }
 
+  /// Of the ranks that give this colour, ordered by their keys. Every rank calls it. None for
+  /// WEIR_NO_COLOUR. `options` null: this group's.
+  std::optional<Group> split(std::int32_t colour, std::int32_t key = 0,
+                             const weir_group_options* options = nullptr) {
+    weir_group* part = nullptr;
+    is_done(weir_group_split(get(), colour, key, options, &part));
+    return part == nullptr ? std::nullopt : std::optional(Group(part));
+  }
+
+  /// Of these ranks, in their order. Every rank calls it. None for a rank that is not among them.
+  std::optional<Group> select(std::span<const std::uint16_t> ranks,
+                              const weir_group_options* options = nullptr) {
+    weir_group* part = nullptr;
+    is_done(weir_group_select(get(), ranks.data(), ranks.size(), options, &part));
+    return part == nullptr ? std::nullopt : std::optional(Group(part));
+  }
+
+  /// Of the same ranks. Every rank calls it.
+  Group dup(const weir_group_options* options = nullptr) {
+    weir_group* copy = nullptr;
+    is_done(weir_group_dup(get(), options, &copy));
+    return Group(copy);
+  }
+
   /// None: there is no such rank.
   std::optional<std::uint16_t> parent_rank(std::uint16_t rank) const {
     const int parent = weir_group_parent_rank(get(), rank);

@@ -51,6 +51,7 @@ import test_replay  # noqa: F401
 import test_restarts  # noqa: F401
 import test_rings  # noqa: F401
 import test_shared_nics  # noqa: F401
+import test_split  # noqa: F401
 import test_sparse  # noqa: F401
 import test_steering  # noqa: F401
 import test_telemetry  # noqa: F401

@@ -3,10 +3,13 @@
 #include "host/api/c_objects.hpp"
 #include "host/api/c_options.hpp"
 #include "host/api/c_structs.hpp"
+#include "host/api/group_split.hpp"
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 
 /// Contexts, memory and the life of groups.
 
@@ -33,6 +36,22 @@ int descriptor_of(Body body) {
     return WEIR_OK;
   });
   return descriptor;
+}
+
+/// The part of `place`; `options` NULL: as the whole group's.
+weir_status split(weir_group* group, const host::SplitPlace& place,
+                  const weir_group_options* options, weir_group** part) {
+  host::Group& whole = object_at(group, "group").group;
+  host::GroupOptions next = whole.options();
+  next.epoch = 0;
+  next.ring_ids = host::RingIds::open;
+  if (options != nullptr) {
+    next = read_options(options, next);
+  }
+  if (std::optional<host::Group> formed = whole.split(place, next, *group->device)) {
+    *part = new weir_group(group->device, std::move(*formed));
+  }
+  return WEIR_OK;
 }
 
 } // namespace
@@ -94,6 +113,46 @@ weir_status weir_group_shrink(weir_group* group, const weir_group_options* optio
     }
     *shrunk = new weir_group(group->device, over.shrink(next, *group->device));
     return WEIR_OK;
+  });
+}
+
+weir_status weir_group_split(weir_group* group, int32_t colour, int32_t key,
+                             const weir_group_options* options, weir_group** part) {
+  return guarded([&] {
+    host::refuse_within_callback("weir_group_split");
+    object_at(part, "part") = nullptr;
+    if (colour < 0 && colour != WEIR_NO_COLOUR) {
+      throw std::invalid_argument(
+          fmt::format("colour: found {}; allowed: WEIR_NO_COLOUR, or 0 and more", colour));
+    }
+    host::SplitPlace place{.colour = {}, .key = key, .list = {}};
+    if (colour != WEIR_NO_COLOUR) {
+      place.colour = colour;
+    }
+    return split(group, place, options, part);
+  });
+}
+
+weir_status weir_group_select(weir_group* group, const uint16_t* ranks, size_t count,
+                              const weir_group_options* options, weir_group** part) {
+  return guarded([&] {
+    host::refuse_within_callback("weir_group_select");
+    object_at(part, "part") = nullptr;
+    const host::Group& whole = object_at(group, "group").group;
+    if (count != 0) {
+      object_at(ranks, "ranks");
+    }
+    const auto place = host::place_in(std::span(ranks, count), whole.rank(), whole.world());
+    return split(group, place, options, part);
+  });
+}
+
+weir_status weir_group_dup(weir_group* group, const weir_group_options* options,
+                           weir_group** copy) {
+  return guarded([&] {
+    host::refuse_within_callback("weir_group_dup");
+    object_at(copy, "copy") = nullptr;
+    return split(group, {.colour = 0, .key = 0, .list = {}}, options, copy);
   });
 }
 

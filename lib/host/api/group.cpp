@@ -4,6 +4,7 @@
 #include "host/api/device.hpp"
 #include "host/api/group_driver.hpp"
 #include "host/api/group_opening.hpp"
+#include "host/api/group_split.hpp"
 #include "host/api/group_succession.hpp"
 #include "host/api/request.hpp"
 #include "host/api/transport_options.hpp"
@@ -116,6 +117,30 @@ Group Group::shrink(const GroupOptions& options, std::unique_ptr<FrameIo> frames
     return open_software_transport(shrunk, std::move(frames));
   });
   return {std::move(next.driver), std::move(next.parent_ranks)};
+}
+
+void Group::gather_notes(const void* in, std::size_t bytes, void* out) {
+  start(in, out, {.kind = CallKind::all_gather, .count = bytes, .type = DataType::u8}).wait();
+}
+
+std::optional<Group> Group::split(const SplitPlace& place, const GroupOptions& options,
+                                  Device& device) {
+  Succession part = host::split(
+      *driver_, device.named_by(options), place,
+      [this](const void* in, std::size_t bytes, void* out) { gather_notes(in, bytes, out); },
+      [&](const GroupOptions& group) { return device.open_transport(group); });
+  return part.driver ? std::optional(Group(std::move(part.driver), std::move(part.parent_ranks)))
+                     : std::nullopt;
+}
+
+std::optional<Group> Group::split(const SplitPlace& place, const GroupOptions& options,
+                                  std::unique_ptr<FrameIo> frames) {
+  Succession part = host::split(
+      *driver_, options, place,
+      [this](const void* in, std::size_t bytes, void* out) { gather_notes(in, bytes, out); },
+      [&](const GroupOptions& group) { return open_software_transport(group, std::move(frames)); });
+  return part.driver ? std::optional(Group(std::move(part.driver), std::move(part.parent_ranks)))
+                     : std::nullopt;
 }
 
 Group::~Group() {

@@ -31,6 +31,7 @@ class SparseOutcome;
 class Transport;
 struct Request;
 struct SparseTensor;
+struct SplitPlace;
 
 enum class Algorithm : std::uint8_t {
   in_switch,
@@ -124,6 +125,15 @@ class Group {
   /// The software transport over other frames.
   Group shrink(const GroupOptions& options, std::unique_ptr<FrameIo> frames);
 
+  /// Forms a group of ranks of this one, which goes on. Every rank calls it, as a collective, each
+  /// with its own place (group_split.hpp). Of the options, rank, world and how the ranks meet
+  /// follow from this group. nullopt: this rank's place is in no part. Throws
+  /// std::invalid_argument or Error.
+  std::optional<Group> split(const SplitPlace& place, const GroupOptions& options, Device& device);
+  /// The software transport over other frames.
+  std::optional<Group> split(const SplitPlace& place, const GroupOptions& options,
+                             std::unique_ptr<FrameIo> frames);
+
   /// Starts a collective and returns (weir/weir.h says what each does). Several may be under way;
   /// they are done in order. Every rank makes the same calls in the same order. Throws
   /// std::invalid_argument for a pair that is not is_reducible, a root that is no rank, and 2^63
@@ -199,6 +209,7 @@ class Group {
   Group(std::shared_ptr<GroupDriver> driver, std::vector<std::uint16_t> parent_ranks);
 
   void check(const Call& call) const;
+  void gather_notes(const void* in, std::size_t bytes, void* out);
 
   std::shared_ptr<GroupDriver> driver_;     // null: moved from
   std::vector<std::uint16_t> parent_ranks_; // by rank; empty: the group was formed

@@ -41,9 +41,10 @@ void throw_if_defective(const GroupOptions& options) {
   }
 }
 
-/// The other ranks wait for this one: they are told when it cannot come.
-std::unique_ptr<Transport> opened(const GroupOptions& options, const TransportOpening& open,
-                                  Rendezvous& rendezvous) {
+} // namespace
+
+std::unique_ptr<Transport> open_or_abandon(const GroupOptions& options,
+                                           const TransportOpening& open, Rendezvous& rendezvous) {
   try {
     return options.world == 1 ? make_lone_transport() : open(options);
   } catch (const Error& error) {
@@ -53,24 +54,6 @@ std::unique_ptr<Transport> opened(const GroupOptions& options, const TransportOp
                              fmt::format("rank {}: {}", options.rank, error.what())));
   }
 }
-
-/// The caller knows the ranks by their old numbers; the new group's are of no use without it.
-template <typename Body>
-auto with_parent_ranks(const std::vector<std::uint16_t>& parent_ranks, Body&& body) {
-  try {
-    return body();
-  } catch (const Error& error) {
-    if (!error.rank() || *error.rank() >= parent_ranks.size()) {
-      throw;
-    }
-    const std::uint16_t parent = parent_ranks[*error.rank()];
-    throw Error(error.code(), parent,
-                fmt::format("shrink: {} (rank {} of the new group is rank {} of the old one)",
-                            static_cast<const char*>(error.what()), *error.rank(), parent));
-  }
-}
-
-} // namespace
 
 Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpening& open) {
   keep_meeting_options(options, over.options());
@@ -89,12 +72,12 @@ Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpeni
   options.rank = place_of(history.self.rank, members);
   options.world = static_cast<std::uint16_t>(members.size());
   Rendezvous rendezvous(rendezvous_plan(options), std::move(survivors.streams));
-  std::unique_ptr<Transport> transport = opened(options, open, rendezvous);
+  std::unique_ptr<Transport> transport = open_or_abandon(options, open, rendezvous);
   Succession next;
   for (const std::uint16_t member : members) {
     next.parent_ranks.push_back(place_of(member, over.members()));
   }
-  Membership membership = with_parent_ranks(next.parent_ranks, [&] {
+  Membership membership = with_parent_ranks("shrink", next.parent_ranks, [&] {
     return form_group(
         options, std::move(transport),
         {over.history(), members, std::move(rendezvous), survivors.callers_turned_away});
