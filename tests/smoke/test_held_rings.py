@@ -92,6 +92,17 @@ def held_rings(lab: Lab) -> None:
     switch.stop()
 
 
+@smoke_test("held-rings-of-two-connections")
+def of_two_connections(lab: Lab) -> None:
+    """More rings of one process than the switch lets a connection hold."""
+    rings = 66
+    switch, outside = switch_and_hosts(lab, configuration(ring_ports(), rings=ring_7()) + room(lab, rings, window=1, packets=1))
+    small = ("--window", "1", "--message-bytes", "1024", "--size", "70000")
+    check(start(lab, outside, "--ring-count", str(rings), *small), "algorithm=switch verified=every_element")
+    wait_for_rings(lab, 7)
+    switch.stop()
+
+
 @smoke_test("held-rings-of-the-dead")
 def of_the_dead(lab: Lab) -> None:
     """The ring goes with rank 0's process. When an operator withdraws it, the job ends and says so."""

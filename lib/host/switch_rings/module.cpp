@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -14,12 +16,14 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/client_callback.h>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <weir/v1/switch.grpc.pb.h>
 
 using namespace weir;
@@ -47,13 +51,52 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_for(const weir_hold_order&
                                .pem_cert_chain = contents_of("certificate", order.certificate)});
 }
 
-std::shared_ptr<grpc::Channel> channel_to(const weir_hold_order& order) {
+/// `number` tells connections to one switch apart: gRPC shares one among equal arguments.
+std::shared_ptr<grpc::Channel> connect(const weir_hold_order& order, int number) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt("weir.connection", number);
   if (*order.name != '\0') {
     arguments.SetSslTargetNameOverride(order.name);
   }
   return grpc::CreateCustomChannel(order.server, credentials_for(order), arguments);
+}
+
+/// What the rings of this process share. It closes with the last of them.
+struct Connection {
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+/// To switches. Any thread.
+class Connections {
+ public:
+  /// One that has room for a call more, for as long as the call holds it.
+  std::shared_ptr<Connection> with_room(const weir_hold_order& order) {
+    const std::lock_guard lock(mutex_);
+    auto& known = known_[{order.server, order.certificate, order.key, order.authority, order.name}];
+    std::erase_if(known, [](const auto& connection) { return connection.expired(); });
+    const auto found = std::ranges::find_if(
+        known, [](const auto& connection) { return connection.use_count() < kMostCalls; });
+    if (found != known.end()) {
+      return found->lock();
+    }
+    auto made = std::make_shared<Connection>(Connection{connect(order, ++made_)});
+    known.push_back(made);
+    return made;
+  }
+
+ private:
+  // A switch lets a connection's later ones wait (docs/control.md, "Limits").
+  static constexpr long kMostCalls = 64;
+
+  std::mutex mutex_;
+  std::map<std::array<std::string, 5>, std::vector<std::weak_ptr<Connection>>> known_;
+  int made_ = 0;
+};
+
+Connections& connections() {
+  static auto* const the_connections = new Connections; // static objects may have groups
+  return *the_connections;
 }
 
 v1::HoldRingRequest request_of(const weir_hold_order& order) {
@@ -91,7 +134,8 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
  public:
   explicit Stream(const weir_hold_order& order)
       : tell_ended_(order.ended), is_stopped_(order.is_stopped), user_(order.user),
-        request_(request_of(order)), stub_(v1::Switch::NewStub(channel_to(order))) {
+        request_(request_of(order)), connection_(connections().with_room(order)),
+        stub_(v1::Switch::NewStub(connection_->channel)) {
     stub_->async()->HoldRing(&context_, &request_, this);
     StartRead(&answer_);
     StartCall();
@@ -156,6 +200,7 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
   void* const user_;
   const v1::HoldRingRequest request_;
   grpc::ClientContext context_;
+  const std::shared_ptr<Connection> connection_;
   std::unique_ptr<v1::Switch::Stub> stub_;
   v1::HeldRing answer_;
   std::condition_variable changed_;
