@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_GROUPS = 64, COUNT = 5000 };
+enum { MOST_GROUPS = 128, COUNT = 5000 };
 
 static void expect_ok(const char* what, weir_status status) {
   if (status != WEIR_OK) {

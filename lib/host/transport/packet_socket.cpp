@@ -25,6 +25,7 @@
 namespace weir::host {
 namespace {
 
+constexpr std::size_t kBurst = BurstMemory::kFrames;
 constexpr int kBufferBytes = 8 << 20; // several windows of frames, so that a burst is not lost
 
 [[noreturn]] void fail(const std::string& interface, std::string_view what, int error) {
@@ -34,8 +35,7 @@ constexpr int kBufferBytes = 8 << 20; // several windows of frames, so that a bu
 
 } // namespace
 
-PacketSocket::PacketSocket(const std::string& interface)
-    : interface_(interface), incoming_(kBurst * kFrameBytes), outgoing_(kBurst * kFrameBytes) {
+PacketSocket::PacketSocket(const std::string& interface) : interface_(interface) {
   const unsigned index = if_nametoindex(interface.c_str());
   if (index == 0) {
     fail(interface, "not found", errno);
@@ -87,10 +87,11 @@ void PacketSocket::keep_only(QueuePairRange queue_pairs) {
 }
 
 std::size_t PacketSocket::receive(FrameReader& reader) {
+  const BurstMemory incoming = BurstMemory::take();
   std::array<mmsghdr, kBurst> messages{};
   std::array<iovec, kBurst> vectors{};
   for (std::size_t i = 0; i < kBurst; ++i) {
-    vectors[i] = {incoming_.data() + i * kFrameBytes, kFrameBytes};
+    vectors[i] = {incoming.frame(i), BurstMemory::kFrameBytes};
     messages[i].msg_hdr.msg_iov = &vectors[i];
     messages[i].msg_hdr.msg_iovlen = 1;
   }
@@ -103,7 +104,7 @@ std::size_t PacketSocket::receive(FrameReader& reader) {
   }
   for (int i = 0; i < count; ++i) {
     const auto index = static_cast<std::size_t>(i);
-    reader.accept({incoming_.data() + index * kFrameBytes, messages[index].msg_len});
+    reader.accept({incoming.frame(index), messages[index].msg_len});
   }
   return static_cast<std::size_t>(count);
 }
@@ -112,14 +113,17 @@ std::span<std::uint8_t> PacketSocket::reserve(std::size_t bytes) {
   if (lengths_.size() == kBurst) {
     flush();
   }
-  if (lengths_.size() == kBurst || bytes > kFrameBytes) {
+  if (lengths_.size() == kBurst || bytes > BurstMemory::kFrameBytes) {
     return {};
   }
-  return {outgoing_frame(lengths_.size()), bytes};
+  if (!outgoing_) {
+    outgoing_ = BurstMemory::take();
+  }
+  return {outgoing_.frame(lengths_.size()), bytes};
 }
 
 void PacketSocket::commit(std::size_t frame_bytes) {
-  assert(lengths_.size() < kBurst && frame_bytes <= kFrameBytes);
+  assert(lengths_.size() < kBurst && frame_bytes <= BurstMemory::kFrameBytes);
   lengths_.push_back(frame_bytes);
 }
 
@@ -128,7 +132,7 @@ void PacketSocket::flush() {
   std::array<mmsghdr, kBurst> messages{};
   std::array<iovec, kBurst> vectors{};
   for (std::size_t i = 0; i < lengths_.size(); ++i) {
-    vectors[i] = {outgoing_frame(i), lengths_[i]};
+    vectors[i] = {outgoing_.frame(i), lengths_[i]};
     messages[i].msg_hdr.msg_iov = &vectors[i];
     messages[i].msg_hdr.msg_iovlen = 1;
   }
@@ -153,6 +157,7 @@ void PacketSocket::flush() {
     }
   }
   lengths_.clear();
+  outgoing_ = BurstMemory();
 }
 
 } // namespace weir::host

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/base/stream.hpp"
+#include "host/transport/burst_memory.hpp"
 #include "host/transport/frame_io.hpp"
 
 #include <cstddef>
@@ -31,16 +32,10 @@ class PacketSocket : public FrameIo {
   int descriptor() const override { return socket_.get(); }
 
  private:
-  static constexpr std::size_t kBurst = 32;
-  static constexpr std::size_t kFrameBytes = 10240; // a path MTU of 4096, headers and spare room
-
-  std::uint8_t* outgoing_frame(std::size_t index) { return outgoing_.data() + index * kFrameBytes; }
-
   std::string interface_;
   Socket socket_;
   wire::MacAddress mac_;
-  std::vector<std::uint8_t> incoming_; // kBurst frames
-  std::vector<std::uint8_t> outgoing_;
+  BurstMemory outgoing_;             // while frames wait in it for flush()
   std::vector<std::size_t> lengths_; // of the frames committed
 };
 
