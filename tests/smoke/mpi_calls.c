@@ -4,6 +4,7 @@
 /// prints "mpi_calls: exact", or the first mistake. With an argument it asks for MPI_THREAD_MULTIPLE, where MPICH is stricter.
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,32 @@ static void own_operation(MPI_Comm comm) {
   MPI_Op_free(&operation);
 }
 
+/// At each place, every rank has another bit of the place's number.
+static void logical(MPI_Comm comm) {
+  enum { BOOLS = 5000 };
+  static bool mine[BOOLS];
+  static bool all[BOOLS];
+  const MPI_Op operations[] = {MPI_LAND, MPI_LOR, MPI_LXOR};
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  for (int place = 0; place < BOOLS; ++place) {
+    mine[place] = place >> rank & 1;
+  }
+  for (int o = 0; o < 3; ++o) {
+    MPI_Allreduce(mine, all, BOOLS, MPI_C_BOOL, operations[o], comm);
+    for (int place = 0; place < BOOLS; ++place) {
+      int set = 0;
+      for (int r = 0; r < size; ++r) {
+        set += place >> r & 1;
+      }
+      const bool due = o == 0 ? set == size : o == 1 ? set > 0 : set % 2 == 1;
+      expect(all[place] == due, "a logical operation", place);
+    }
+  }
+}
+
 static void all_of(MPI_Comm comm) {
   const Type types[] = {{MPI_FLOAT, 'f', 4},        {MPI_DOUBLE, 'f', 8},        {MPI_SIGNED_CHAR, 'i', 1},
                         {MPI_UNSIGNED_CHAR, 'u', 1}, {MPI_SHORT, 'i', 2},         {MPI_UINT16_T, 'u', 2},
@@ -323,6 +350,7 @@ static void all_of(MPI_Comm comm) {
   persistent(comm);
   progress(comm);
   own_operation(comm);
+  logical(comm);
   MPI_Barrier(comm);
 }
 

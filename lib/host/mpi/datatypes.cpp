@@ -11,7 +11,7 @@ namespace weir::mpi {
 namespace {
 
 /// MPI's classes of types, of which each operation is for some.
-enum class Class { none, signed_integer, unsigned_integer, floating, complex, byte };
+enum class Class { none, signed_integer, unsigned_integer, floating, complex, byte, logical };
 
 bool is_among(MPI_Datatype type, std::initializer_list<MPI_Datatype> types) {
   return std::ranges::find(types, type) != types.end();
@@ -36,6 +36,9 @@ Class class_of(MPI_Datatype type) {
                       MPI_COMPLEX16})) {
     return Class::complex;
   }
+  if (is_among(type, {MPI_C_BOOL, MPI_CXX_BOOL})) {
+    return Class::logical;
+  }
   return type == MPI_BYTE ? Class::byte : Class::none;
 }
 
@@ -54,6 +57,7 @@ std::optional<weir_data_type> weir_type(Class kind, std::size_t bytes) {
     return kSigned.at(log);
   case Class::unsigned_integer:
   case Class::byte:
+  case Class::logical:
     return kUnsigned.at(log);
   case Class::floating:
   case Class::complex:
@@ -66,8 +70,22 @@ std::optional<weir_data_type> weir_type(Class kind, std::size_t bytes) {
   return std::nullopt;
 }
 
+/// Of bytes that are 0 or 1. Integers may have other values, which stand for 1.
+std::optional<weir_operation> logical_operation_of(MPI_Op operation) {
+  if (operation == MPI_LAND) {
+    return WEIR_AND;
+  }
+  if (operation == MPI_LOR) {
+    return WEIR_OR;
+  }
+  return operation == MPI_LXOR ? std::optional(WEIR_XOR) : std::nullopt;
+}
+
 /// MPI has no sum of MPI_BYTE; the product of complex numbers is not that of their parts.
 std::optional<weir_operation> weir_operation_of(MPI_Op operation, Class kind) {
+  if (kind == Class::logical) {
+    return logical_operation_of(operation);
+  }
   if (operation == MPI_SUM && kind != Class::byte) {
     return WEIR_SUM;
   }
