@@ -30,8 +30,8 @@ VERSION = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(
 SONAME = "libweir.so.1"
 
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
-TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "group.py",
-               "inner_gloo.py", "meeting.py", "options.py", "process_group.py", "uncompiled.py", "waiter.py")  # of weir_torch/
+TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "engines.py", "group.py",
+               "inner_gloo.py", "meeting.py", "options.py", "process_group.py", "staging.py", "uncompiled.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-worker",)
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")

@@ -18,4 +18,4 @@ from .process_group import ProcessGroupWeir, create_group
 __all__ = ["Options", "ProcessGroupWeir", "WeirError"]
 
 _knows_devices = "devices" in inspect.signature(Backend.register_backend).parameters  # since torch 2.0
-Backend.register_backend("weir", create_group, extended_api=True, **({"devices": ["cpu"]} if _knows_devices else {}))
+Backend.register_backend("weir", create_group, extended_api=True, **({"devices": ["cpu", "cuda"]} if _knows_devices else {}))

@@ -24,7 +24,9 @@ except ImportError:  # before torch 2.3
 from .c_api import WeirError
 from .callbacks import Callbacks
 from .collectives import Collective
-from .group import Group, Request
+from .engines import ENGINES
+from .group import Group
+from .staging import Staged, Staging, Step
 from .uncompiled import hide_methods
 from .waiter import waiter
 
@@ -105,14 +107,28 @@ class WeirWork(Work):
         return result_of(self._outcome)
 
 
+class DeviceWork(WeirWork):
+    """Of tensors of another device: its stream waits, and the program's thread does not. So an error is seen here only if it has
+    come already; else the group's next call has it."""
+
+    staged: Staged
+
+    def is_completed(self) -> bool:
+        return super().is_completed() and (self.exception() is not None or self.staged.is_over())
+
+    def wait(self, timeout: timedelta = FOR_EVER) -> bool:
+        self._let_go()
+        result_of(self._outcome)
+        self.staged.wait()
+        return True
+
+    def get_future(self) -> Future:
+        self._let_go()
+        return self.staged.future
+
+
 hide_methods(WeirWork, "wait", "synchronize", "get_future", "result", "is_completed", "is_success", "exception")
-
-
-@dataclass(frozen=True)
-class Call:
-    collective: Collective
-    request: Request
-    work: WeirWork
+hide_methods(DeviceWork, "wait", "get_future", "is_completed")
 
 
 @dataclass
@@ -127,16 +143,19 @@ class CallStatistics:
 
 
 class Calls:
-    """Starts the calls of a group. The library ends them in their order."""
+    """Starts the calls of a group in the program's order, which is the same on all ranks. The library ends them in this order."""
 
-    def __init__(self, group: Group, label: str) -> None:
-        self._group, self._label = group, label
-        self._lock = threading.Lock()  # guards what is below
-        self._under_way: deque[Call] = deque()  # in the order of their starts
+    def __init__(self, group: Group, rank: int, label: str) -> None:
+        self._group, self._rank, self._label = group, rank, label
+        self._order = threading.Lock()  # of those who make calls; held while a device's driver may wait
+        self._lock = threading.Lock()  # guards what is below, for a moment
+        self._under_way: deque[Step] = deque()  # in the order of their starts, which some of them wait for
         self._busy_since = 0.0
         self._closed = self._aborted = False
+        self._failure: Optional[Exception] = None  # of a call; the group is over then
         self._counted = CallStatistics()
         self._callbacks = Callbacks()
+        self._stagings: dict[torch.device, Staging] = {}
         self._descriptor = group.descriptor
         self._waiter = waiter()
         self._waiter.add(self._descriptor, self._look)
@@ -158,47 +177,122 @@ class Calls:
                                                                 "way": self._group.algorithm})
 
     def _start(self, collective: Collective, timeout: timedelta) -> WeirWork:
+        with self._order:
+            work = self._start_of_host(collective, timeout) if staging_device(collective) is None else self._stage(collective)
         with self._lock:
-            if self._closed:
-                raise RuntimeError("weir_torch: the process group is closed")
-            if self._aborted:
-                raise WeirError("aborted", "this rank aborted the group")
-            call = Call(collective, collective.start(self._group), WeirWork(timeout))
-            if not self._under_way:
-                self._busy_since = time.monotonic()
-                self._waiter.watch(self._descriptor)
-            self._under_way.append(call)
             self._counted.calls += 1
             self._counted.bytes += collective.bytes
-        return call.work
+        return work
+
+    def _start_of_host(self, collective: Collective, timeout: timedelta) -> WeirWork:
+        work = WeirWork(timeout)
+        step = Step(collective.start, lambda error: self._end_of_host(work, collective, error))
+        with self._lock:
+            self._refuse_at_end()
+            if all(other.has_started for other in self._under_way):
+                step.request, step.has_started = step.start(self._group), True  # an error is the caller's
+            self._enter(step)
+        return work
+
+    def _end_of_host(self, work: WeirWork, collective: Collective, error: Optional[Exception]) -> None:
+        """Any error is the caller's: the thread goes on for the other calls."""
+        try:
+            if error is None:
+                collective.finish()
+        except Exception as mistake:  # noqa: BLE001 (of torch's there is no list)
+            error = mistake
+        self._end(work, error or collective.tensors)
+
+    def _end(self, work: WeirWork, outcome: Outcome) -> None:
+        work.end(outcome)
+        self._callbacks.run(work.run_callbacks)
+
+    def _stage(self, collective: Collective) -> DeviceWork:
+        with self._lock:
+            self._refuse_at_end()
+            result_of(self._failure or [])  # the library would say so only when the data have come
+        work = DeviceWork()
+        work.staged = self._staging_for(staging_device(collective)).stage(
+            collective, lambda error: self._end(work, error or collective.tensors))
+        return work
+
+    def _staging_for(self, device: torch.device) -> Staging:
+        if device not in self._stagings:
+            self._stagings[device] = Staging(ENGINES[device.type], device, self._rank, self._enter_staged, self._arrive)
+        return self._stagings[device]
+
+    def _enter_staged(self, step: Step) -> None:
+        with self._lock:
+            self._enter(step)
+
+    def _refuse_at_end(self) -> None:
+        if self._closed:
+            raise RuntimeError("weir_torch: the process group is closed")
+        if self._aborted:
+            raise WeirError("aborted", "this rank aborted the group")
+
+    def _enter(self, step: Step) -> None:
+        if not self._under_way:
+            self._busy_since = time.monotonic()
+            self._waiter.watch(self._descriptor)
+        self._under_way.append(step)
+
+    def _arrive(self, step: Step) -> None:
+        """In a thread of the device's driver. The group may be closed."""
+        with self._lock:
+            step.is_ready = True
+            self._start_ready()
+
+    def _start_ready(self) -> None:
+        for step in self._under_way:
+            if not step.has_started:
+                if not step.is_ready:
+                    return
+                self._start_late(step)
+        self._end_first_ones()
+
+    def _start_late(self, step: Step) -> None:
+        step.has_started = True
+        try:
+            step.request = step.start(self._group)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the call's work has it)
+            step.error = error
 
     def _look(self) -> None:
         """In the waiter's thread."""
         with self._lock:
             if self._closed:
                 return
-            while self._under_way and not self._group.is_pending(self._under_way[0].request):
-                self._end_first()
+            self._end_first_ones()
             if self._under_way:
                 self._waiter.watch(self._descriptor)
 
+    def _end_first_ones(self) -> None:
+        while self._under_way and self._is_over(self._under_way[0]):
+            self._end_first()
+
+    def _is_over(self, step: Step) -> bool:
+        return step.has_started and (step.request is None or not self._group.is_pending(step.request))
+
     def _end_first(self) -> None:
         """Waits for it if need be."""
-        call = self._under_way.popleft()
-        outcome = self._outcome_of(call)
+        step = self._under_way.popleft()
+        error = self._error_of(step)
+        self._failure = self._failure or error
         if not self._under_way:
             self._counted.seconds += time.monotonic() - self._busy_since
-        call.work.end(outcome)
-        self._callbacks.run(call.work.run_callbacks)
+        step.end(error)
 
-    def _outcome_of(self, call: Call) -> Outcome:
-        """Any error is the caller's: the thread goes on for the other calls."""
+    def _error_of(self, step: Step) -> Optional[Exception]:
+        if not step.has_started:
+            return RuntimeError("weir_torch: the process group was closed before the call's data had come")
+        if step.request is None:
+            return step.error
         try:
-            self._group.wait(call.request)
-            call.collective.finish()
-        except Exception as error:  # noqa: BLE001 (of torch's there is no list)
+            self._group.wait(step.request)
+        except Exception as error:  # noqa: BLE001
             return error
-        return call.collective.tensors
+        return None
 
     def statistics(self) -> CallStatistics:
         with self._lock:
@@ -223,3 +317,9 @@ class Calls:
             while self._under_way:
                 self._end_first()
         self._group.close()
+
+
+def staging_device(collective: Collective) -> Optional[torch.device]:
+    """None: the library reads and writes the memory by itself."""
+    device = collective.moves[0].source.device if collective.moves else None
+    return device if device is not None and device.type in ENGINES else None

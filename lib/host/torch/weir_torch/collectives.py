@@ -11,6 +11,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from .c_api import DATA_TYPES, OPERATIONS, library
+from .engines import ENGINES
 from .group import Group, Request
 
 TYPES = {torch.float32: DATA_TYPES["WEIR_F32"], torch.float64: DATA_TYPES["WEIR_F64"],
@@ -27,8 +28,9 @@ REDUCTIONS = ((ReduceOp.SUM, OPERATIONS["WEIR_SUM"]), (ReduceOp.MIN, OPERATIONS[
 def are_movable(tensors: Sequence[torch.Tensor]) -> bool:
     """Of any type, because what is not reduced is bytes. Decided by what is equal on all ranks, or they would call
     different things. So it does not ask for contiguity."""
-    return len({tensor.dtype for tensor in tensors}) == 1 and all(
-        tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized for tensor in tensors)
+    return len({(tensor.dtype, tensor.device) for tensor in tensors}) == 1 and all(
+        tensor.layout == torch.strided and (tensor.device.type == "cpu" or tensor.device.type in ENGINES)
+        and not tensor.is_quantized for tensor in tensors)
 
 
 def operation_for(wanted: ReduceOp, tensors: Sequence[torch.Tensor]) -> Optional[int]:
@@ -40,6 +42,44 @@ def operation_for(wanted: ReduceOp, tensors: Sequence[torch.Tensor]) -> Optional
 
 
 @dataclass(frozen=True)
+class Move:
+    """A call of the library, or a piece of one: of `count` elements of each part. `source` and `result` are flat, of one type, and
+    have one part or one for each rank, part after part."""
+
+    source: torch.Tensor
+    result: torch.Tensor
+    count: int
+    begin: Callable[[Group, int, int, int], Request]  # with the addresses of source and result, and the count
+
+    @property
+    def parts(self) -> int:
+        """Of the longer one."""
+        return max(len(self.source_rows), len(self.result_rows))
+
+    @property
+    def source_rows(self) -> torch.Tensor:
+        return in_rows(self.source, self.count)
+
+    @property
+    def result_rows(self) -> torch.Tensor:
+        return in_rows(self.result, self.count)
+
+    def start(self, group: Group) -> Request:
+        return self.begin(group, self.source.data_ptr(), self.result.data_ptr(), self.count)
+
+    def within(self, memory: torch.Tensor, rank: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows of `count` elements for the source and the result, in place as the library has it: a rank's one part lies where it
+        is among all."""
+        all_rows = memory[:self.parts * count * self.source.element_size()].view(self.source.dtype).view(self.parts, count)
+        own = all_rows[rank:rank + 1] if self.parts > 1 else all_rows
+        return tuple(all_rows if len(rows) == self.parts else own for rows in (self.source_rows, self.result_rows))
+
+
+def in_rows(data: torch.Tensor, count: int) -> torch.Tensor:
+    return data.view(-1, count) if count > 0 else data.view(1, 0)
+
+
+@dataclass(frozen=True)
 class Collective:
     """`tensors` are its results, `data` what the library works on: the results, or contiguous copies. `finish` brings what
     is in copies to the results."""
@@ -47,13 +87,18 @@ class Collective:
     name: str  # torch's
     tensors: list[torch.Tensor]
     data: tuple[torch.Tensor, ...]
-    start: Callable[[Group], Request]
+    moves: tuple[Move, ...]  # for another device, one after the other
+    start: Callable[[Group], Request]  # all moves as one call
     finish: Callable[[], None]
 
     @property
     def bytes(self) -> int:
         """Of the longest buffer: the results of an all-reduce, of an all-gather, what a reduce-scatter reads."""
         return max((bytes_of(data) for data in self.data), default=0)
+
+
+def moved(name: str, tensors: list[torch.Tensor], data: tuple[torch.Tensor, ...], move: Move, finish: Callable[[], None]) -> Collective:
+    return Collective(name, tensors, data, (move,), move.start, finish)
 
 
 def bytes_of(data: torch.Tensor) -> int:
@@ -64,11 +109,10 @@ def contiguous(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
-def elements_of(data: torch.Tensor) -> tuple[int, int]:
-    """Count and type, as the library moves them."""
-    if data.dtype in TYPES:
-        return data.numel(), TYPES[data.dtype]
-    return bytes_of(data), TYPES[torch.uint8]
+def known(data: torch.Tensor) -> torch.Tensor:
+    """Flat, and of a type that the library moves: others are bytes."""
+    flat = data.flatten()
+    return flat if data.dtype in TYPES else flat.view(torch.uint8)
 
 
 def memory_of(tensor: torch.Tensor) -> int:
@@ -87,37 +131,50 @@ def apart(data: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return data.clone() if memory_of(data) == memory_of(other) else data
 
 
+def all_reducing(data: torch.Tensor, operation: int) -> Move:
+    flat = data.flatten()
+    return Move(flat, flat, flat.numel(), lambda group, source, _, count: group.start_all_reduce(
+        source, count, TYPES[flat.dtype], operation))
+
+
 def all_reduce(tensor: torch.Tensor, operation: int) -> Collective:
     data = contiguous(tensor)
-    return Collective("all_reduce", [tensor], (data,), lambda group: group.start_all_reduce(
-        data.data_ptr(), data.numel(), TYPES[data.dtype], operation), lambda: copy_back([data], [tensor]))
+    return moved("all_reduce", [tensor], (data,), all_reducing(data, operation), lambda: copy_back([data], [tensor]))
 
 
 def all_reduce_coalesced(tensors: list[torch.Tensor], operation: int) -> Collective:
     data = tuple(contiguous(tensor) for tensor in tensors)
     places = [(part.data_ptr(), part.numel()) for part in data]
-    return Collective("all_reduce_coalesced", tensors, data, lambda group: group.start_all_reduce_coalesced(
-        places, TYPES[data[0].dtype], operation), lambda: copy_back(data, tensors))
+    return Collective("all_reduce_coalesced", tensors, data, tuple(all_reducing(part, operation) for part in data),
+                      lambda group: group.start_all_reduce_coalesced(places, TYPES[data[0].dtype], operation),
+                      lambda: copy_back(data, tensors))
 
 
 def reduce(tensor: torch.Tensor, operation: int, root: int) -> Collective:
     data = contiguous(tensor)
-    return Collective("reduce", [tensor], (data,), lambda group: group.start_reduce(
-        data.data_ptr(), data.numel(), TYPES[data.dtype], operation, root), lambda: copy_back([data], [tensor]))
+    flat = data.flatten()
+    return moved("reduce", [tensor], (data,), Move(flat, flat, flat.numel(), lambda group, source, _, count: group.start_reduce(
+        source, count, TYPES[flat.dtype], operation, root)), lambda: copy_back([data], [tensor]))
 
 
 def broadcast(tensor: torch.Tensor, root: int) -> Collective:
     data = contiguous(tensor)
-    return Collective("broadcast", [tensor], (data,), lambda group: group.start_broadcast(
-        data.data_ptr(), *elements_of(data), root), lambda: copy_back([data], [tensor]))
+    flat = known(data)
+    return moved("broadcast", [tensor], (data,), Move(flat, flat, flat.numel(), lambda group, source, _, count: group.start_broadcast(
+        source, count, TYPES[flat.dtype], root)), lambda: copy_back([data], [tensor]))
+
+
+def gathering(data: torch.Tensor, whole: torch.Tensor) -> Move:
+    source = known(data)
+    return Move(source, known(whole), source.numel(), lambda group, own, all_parts, count: group.start_all_gather(
+        own, all_parts, count, TYPES[source.dtype]))
 
 
 def all_gather(results: list[torch.Tensor], whole: torch.Tensor, parts: Sequence[torch.Tensor],
                tensor: torch.Tensor) -> Collective:
     """Into `whole`, whose `parts` then are the results."""
     data = apart(contiguous(tensor), whole)
-    return Collective("all_gather", results, (whole, data), lambda group: group.start_all_gather(
-        data.data_ptr(), whole.data_ptr(), *elements_of(data)), lambda: copy_back(parts, results))
+    return moved("all_gather", results, (whole, data), gathering(data, whole), lambda: copy_back(parts, results))
 
 
 def all_gather_into(result: torch.Tensor, tensor: torch.Tensor) -> Collective:
@@ -126,7 +183,7 @@ def all_gather_into(result: torch.Tensor, tensor: torch.Tensor) -> Collective:
 
 
 def all_gather_list(results: list[torch.Tensor], tensor: torch.Tensor) -> Collective:
-    whole = torch.empty(len(results), tensor.numel(), dtype=tensor.dtype)
+    whole = torch.empty(len(results), tensor.numel(), dtype=tensor.dtype, device=tensor.device)
     return all_gather(results, whole, list(whole), tensor)
 
 
@@ -135,26 +192,28 @@ def all_gather_into_each(results: list[torch.Tensor], tensors: list[torch.Tensor
     if len(tensors) == 1:
         return all_gather_into(results[0], tensors[0])
     data = torch.cat([as_bytes(tensor) for tensor in tensors])
-    whole = torch.empty(ranks, data.numel(), dtype=torch.uint8)
+    whole = data.new_empty(ranks, data.numel())
 
     def finish() -> None:
         for result, part in zip(results, whole.split([bytes_of(tensor) for tensor in tensors], dim=1), strict=True):
             result.detach().copy_(part.flatten().view(result.dtype).view_as(result))
-    return Collective("all_gather", results, (whole, data), lambda group: group.start_all_gather(
-        data.data_ptr(), whole.data_ptr(), *elements_of(data)), finish)
+    return moved("all_gather", results, (whole, data), gathering(data, whole), finish)
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return contiguous(tensor).flatten().view(torch.uint8)
 
 
+def scattering(source: torch.Tensor, data: torch.Tensor, operation: int) -> Move:
+    return Move(source.flatten(), data.flatten(), data.numel(), lambda group, whole, own, count: group.start_reduce_scatter(
+        whole, own, count, TYPES[data.dtype], operation))
+
+
 def reduce_scatter(result: torch.Tensor, whole: torch.Tensor, operation: int) -> Collective:
     """Of `whole`, each rank's part after the other's."""
     data = contiguous(result)
     source = apart(contiguous(whole), data)
-    return Collective("reduce_scatter", [result], (source, data), lambda group: group.start_reduce_scatter(
-        source.data_ptr(), data.data_ptr(), data.numel(), TYPES[data.dtype], operation),
-        lambda: copy_back([data], [result]))
+    return moved("reduce_scatter", [result], (source, data), scattering(source, data, operation), lambda: copy_back([data], [result]))
 
 
 def reduce_scatter_each(results: list[torch.Tensor], tensors: list[torch.Tensor], operation: int,
@@ -165,10 +224,8 @@ def reduce_scatter_each(results: list[torch.Tensor], tensors: list[torch.Tensor]
     source = torch.cat([contiguous(tensor).view(ranks, -1) for tensor in tensors], dim=1)
     data = source.new_empty(source.shape[1])
     parts = data.split([result.numel() for result in results])
-    return Collective("reduce_scatter", results, (source, data), lambda group: group.start_reduce_scatter(
-        source.data_ptr(), data.data_ptr(), data.numel(), TYPES[data.dtype], operation),
-        lambda: copy_back(parts, results))
+    return moved("reduce_scatter", results, (source, data), scattering(source, data, operation), lambda: copy_back(parts, results))
 
 
 def barrier() -> Collective:
-    return Collective("barrier", [], (), lambda group: group.start_barrier(), lambda: None)
+    return Collective("barrier", [], (), (), lambda group: group.start_barrier(), lambda: None)

@@ -38,7 +38,7 @@ LATER_NAMES = {"all_gather_single": "_allgather_base", "reduce_scatter_single": 
 
 
 class ProcessGroupWeir(ProcessGroup):
-    """Weir's collectives of CPU tensors, if it knows type and operation; the rest by Gloo."""
+    """Weir's collectives, if it knows type and operation; the rest by Gloo."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, options: Optional[Options]) -> None:
         super().__init__(rank, size)
@@ -46,7 +46,7 @@ class ProcessGroupWeir(ProcessGroup):
         wait_for_ends()
         with Meeting(store, rank, size, timeout) as meeting:
             self._group = Group(meeting, Options.from_environment() if options is None else options)
-        self._calls = Calls(self._group, self.getBackendName())
+        self._calls = Calls(self._group, rank, self.getBackendName())
         # Runs when the process group goes away, or when the program ends.
         self._end = weakref.finalize(self, end if torch.distributed.is_initialized() else end_and_wait, self._calls, os.getpid())
         # Last, because a rank that cannot come would leave Gloo's others waiting.
