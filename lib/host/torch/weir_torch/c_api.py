@@ -16,6 +16,7 @@ DATA_TYPES = {"WEIR_F32": 0, "WEIR_I32": 1, "WEIR_F16": 2, "WEIR_BF16": 3, "WEIR
               "WEIR_I16": 7, "WEIR_I64": 10}
 OPERATIONS = {"WEIR_SUM": 0, "WEIR_MIN": 1, "WEIR_MAX": 2, "WEIR_PRODUCT": 3, "WEIR_AND": 4, "WEIR_OR": 5, "WEIR_XOR": 6,
               "WEIR_AVERAGE": 256}
+MEMORY_KINDS = {"WEIR_MEMORY_HOST": 0}
 TRANSPORTS = {"WEIR_SOFTWARE": 0, "WEIR_VERBS": 1}
 FALLBACKS = {"WEIR_FALLBACK_NONE": 0, "WEIR_FALLBACK_RING": 1}
 
@@ -59,6 +60,8 @@ PROTOTYPES = {
     "weir_group_options_init_sized": (None, POINTER(GroupOptions), c_size_t),
     "weir_context_open": (c_int, POINTER(ContextOptions), POINTER(c_void_p)),
     "weir_context_close": (None, c_void_p),
+    "weir_memory_register": (c_int, c_void_p, c_int, c_void_p, c_size_t, POINTER(c_void_p)),
+    "weir_memory_release": (None, c_void_p),
     "weir_group_form": (c_int, c_void_p, POINTER(GroupOptions), POINTER(c_void_p)),
     "weir_group_abort": (c_int, c_void_p),
     "weir_group_close": (None, c_void_p),

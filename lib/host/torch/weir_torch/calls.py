@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,7 +24,7 @@ except ImportError:  # before torch 2.3
 
 from .c_api import WeirError
 from .callbacks import Callbacks
-from .collectives import Collective
+from .collectives import Collective, memory_of
 from .engines import ENGINES
 from .group import Group
 from .staging import Staged, Staging, Step
@@ -187,12 +188,18 @@ class Calls:
     def _start_of_host(self, collective: Collective, timeout: timedelta) -> WeirWork:
         work = WeirWork(timeout)
         step = Step(collective.start, lambda error: self._end_of_host(work, collective, error))
+        self._register(collective.data)
         with self._lock:
             self._refuse_at_end()
             if all(other.has_started for other in self._under_way):
                 step.request, step.has_started = step.start(self._group), True  # an error is the caller's
             self._enter(step)
         return work
+
+    def _register(self, tensors: Sequence[torch.Tensor]) -> None:
+        if self._group.registrations is not None:
+            for tensor in tensors:
+                self._group.registrations.use(memory_of(tensor))
 
     def _end_of_host(self, work: WeirWork, collective: Collective, error: Optional[Exception]) -> None:
         """Any error is the caller's: the thread goes on for the other calls."""
@@ -218,7 +225,10 @@ class Calls:
 
     def _staging_for(self, device: torch.device) -> Staging:
         if device not in self._stagings:
-            self._stagings[device] = Staging(ENGINES[device.type], device, self._rank, self._enter_staged, self._arrive)
+            staging = Staging(ENGINES[device.type], device, self._rank, self._enter_staged, self._arrive)
+            for _ in range(2):  # memory that comes again
+                self._register(staging.memories)
+            self._stagings[device] = staging
         return self._stagings[device]
 
     def _enter_staged(self, step: Step) -> None:

@@ -115,9 +115,10 @@ def known(data: torch.Tensor) -> torch.Tensor:
     return flat if data.dtype in TYPES else flat.view(torch.uint8)
 
 
-def memory_of(tensor: torch.Tensor) -> int:
+def memory_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """Address and bytes of all that the tensor may be a part of."""
     storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()  # since torch 2.0
-    return storage.data_ptr()
+    return storage.data_ptr(), storage.nbytes()
 
 
 def copy_back(data: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:

@@ -9,9 +9,10 @@ from ctypes import byref, c_uint32, c_void_p
 from datetime import timedelta
 from typing import Any
 
-from .c_api import STATUS, ContextOptions, GroupOptions, GroupStatistics, Tensor, WeirError, check, library
+from .c_api import MEMORY_KINDS, STATUS, ContextOptions, GroupOptions, GroupStatistics, Tensor, WeirError, check, library
 from .meeting import Meeting
 from .options import FALLBACK_NUMBERS, SWITCH_FILES, TRANSPORT_NUMBERS, Options
+from .registrations import Registrations
 
 LONGEST_MS = 2**32 - 1
 
@@ -23,15 +24,21 @@ class Group:
 
     def __init__(self, meeting: Meeting, options: Options) -> None:
         self._group = c_void_p()
-        context = open_context(options)
+        self._context = open_context(options)
         try:
-            check(library.weir_group_form(context, byref(group_options(meeting, options)), byref(self._group)))
+            check(library.weir_group_form(self._context, byref(group_options(meeting, options)), byref(self._group)))
         except WeirError as error:
+            library.weir_context_close(self._context)
             if meeting.error is not None:  # which is the cause, and says more
                 raise meeting.error from error
             raise
-        finally:
-            library.weir_context_close(context)
+        # The software transport copies what it sends, wherever it lies.
+        self.registrations = Registrations(self._register, library.weir_memory_release) if options.transport == "verbs" else None
+
+    def _register(self, address: int, size: int) -> c_void_p:
+        memory = c_void_p()
+        check(library.weir_memory_register(self._context, MEMORY_KINDS["WEIR_MEMORY_HOST"], address, size, byref(memory)))
+        return memory
 
     @property
     def address(self) -> str:
@@ -102,6 +109,9 @@ class Group:
         """Calls fail from then on."""
         group, self._group = self._group, c_void_p()
         library.weir_group_close(group)
+        if self.registrations is not None:
+            self.registrations.close()
+        library.weir_context_close(self._context)
 
 
 def open_context(options: Options) -> c_void_p:

@@ -70,7 +70,8 @@ class Staging:
     def __post_init__(self) -> None:
         self._up, self._down = self.engine.stream(self.device), self.engine.stream(self.device)
         self._gate = self.engine.gate()
-        self._slots = cycle([Slot(self.engine.memory(PIECE_BYTES)) for _ in range(SLOTS)])
+        self.memories = [self.engine.memory(PIECE_BYTES) for _ in range(SLOTS)]
+        self._slots = cycle([Slot(memory) for memory in self.memories])
 
     def stage(self, collective: Collective, ended: Callable[[Optional[Exception]], None]) -> Staged:
         """`ended` comes once, when the last step has ended, with the first error."""
