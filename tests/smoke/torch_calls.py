@@ -91,6 +91,22 @@ def move_other_types(rank: int) -> None:
     expect(weir_calls() == before + 3, "went to Gloo")
 
 
+def reduce_bool_and_complex(rank: int) -> None:
+    """At each place, every rank has another bit of the place's number; and another number with another imaginary part."""
+    bits = torch.arange(2 ** RANKS)
+    due = {"SUM": bits > 0, "MAX": bits > 0, "PRODUCT": bits == 2 ** RANKS - 1, "MIN": bits == 2 ** RANKS - 1}
+    before = weir_calls()
+    for operation, expected in due.items():
+        flags = (bits >> rank & 1).bool()
+        dist.all_reduce(flags, op=getattr(dist.ReduceOp, operation))
+        expect_equal(flags, expected, f"{operation} of bool")
+    numbers = torch.tensor([complex(rank, 10 * rank), complex(1, -rank)])
+    dist.reduce(numbers, dst=1)
+    if rank == 1:
+        expect_equal(numbers, torch.tensor([complex(6, 60), complex(4, -6)]), "reduce of complex")
+    expect(weir_calls() == before + len(due) + 1, "went to Gloo")
+
+
 def reduce_coalesced(rank: int) -> None:
     """Tensors of unlike shapes as one call, one of them with gaps."""
     square = torch.tensor(values(rank, 64)).reshape(8, 8).t()
@@ -344,6 +360,7 @@ def main() -> None:
     reduce_every_type(rank)
     broadcast_every_type(rank)
     move_other_types(rank)
+    reduce_bool_and_complex(rank)
     reduce_coalesced(rank)
     reduce_to_each_root(rank)
     gather_from_all(rank)

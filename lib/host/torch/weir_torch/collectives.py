@@ -24,6 +24,18 @@ REDUCTIONS = ((ReduceOp.SUM, OPERATIONS["WEIR_SUM"]), (ReduceOp.MIN, OPERATIONS[
               (ReduceOp.AVG, OPERATIONS["WEIR_AVERAGE"]), (ReduceOp.BAND, OPERATIONS["WEIR_AND"]),
               (ReduceOp.BOR, OPERATIONS["WEIR_OR"]), (ReduceOp.BXOR, OPERATIONS["WEIR_XOR"]))
 
+# As NCCL's backend has them: any of the ranks, or all.
+REDUCTIONS_OF_BOOL = ((ReduceOp.SUM, OPERATIONS["WEIR_OR"]), (ReduceOp.MAX, OPERATIONS["WEIR_OR"]),
+                      (ReduceOp.BOR, OPERATIONS["WEIR_OR"]), (ReduceOp.PRODUCT, OPERATIONS["WEIR_AND"]),
+                      (ReduceOp.MIN, OPERATIONS["WEIR_AND"]), (ReduceOp.BAND, OPERATIONS["WEIR_AND"]),
+                      (ReduceOp.BXOR, OPERATIONS["WEIR_XOR"]))
+
+# Those that are the parts' own.
+REDUCTIONS_OF_COMPLEX = ((ReduceOp.SUM, OPERATIONS["WEIR_SUM"]), (ReduceOp.AVG, OPERATIONS["WEIR_AVERAGE"]))
+
+PARTS = {torch.bool: (torch.uint8, REDUCTIONS_OF_BOOL), torch.complex64: (torch.float32, REDUCTIONS_OF_COMPLEX),
+         torch.complex128: (torch.float64, REDUCTIONS_OF_COMPLEX)}
+
 
 def are_movable(tensors: Sequence[torch.Tensor]) -> bool:
     """Of any type, because what is not reduced is bytes. Decided by what is equal on all ranks, or they would call
@@ -35,10 +47,13 @@ def are_movable(tensors: Sequence[torch.Tensor]) -> bool:
 
 def operation_for(wanted: ReduceOp, tensors: Sequence[torch.Tensor]) -> Optional[int]:
     """None if Weir has none for the tensors' type."""
-    if not are_movable(tensors) or tensors[0].dtype not in TYPES:
+    if not are_movable(tensors):
         return None
-    return next((number for operation, number in REDUCTIONS
-                 if wanted == operation and library.weir_is_reducible(TYPES[tensors[0].dtype], number)), None)
+    dtype, reductions = PARTS.get(tensors[0].dtype, (tensors[0].dtype, REDUCTIONS))
+    if dtype not in TYPES:
+        return None
+    return next((number for operation, number in reductions
+                 if wanted == operation and library.weir_is_reducible(TYPES[dtype], number)), None)
 
 
 @dataclass(frozen=True)
@@ -115,6 +130,14 @@ def known(data: torch.Tensor) -> torch.Tensor:
     return flat if data.dtype in TYPES else flat.view(torch.uint8)
 
 
+def reducible(data: torch.Tensor) -> torch.Tensor:
+    """Flat, as the library reduces it: of complex numbers both parts, of bools the bytes, which are 0 or 1."""
+    flat = data.flatten()
+    if flat.is_complex():
+        return torch.view_as_real(flat).flatten()
+    return flat.view(torch.uint8) if flat.dtype == torch.bool else flat
+
+
 def memory_of(tensor: torch.Tensor) -> tuple[int, int]:
     """Address and bytes of all that the tensor may be a part of."""
     storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()  # since torch 2.0
@@ -133,7 +156,7 @@ def apart(data: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def all_reducing(data: torch.Tensor, operation: int) -> Move:
-    flat = data.flatten()
+    flat = reducible(data)
     return Move(flat, flat, flat.numel(), lambda group, source, _, count: group.start_all_reduce(
         source, count, TYPES[flat.dtype], operation))
 
@@ -145,15 +168,16 @@ def all_reduce(tensor: torch.Tensor, operation: int) -> Collective:
 
 def all_reduce_coalesced(tensors: list[torch.Tensor], operation: int) -> Collective:
     data = tuple(contiguous(tensor) for tensor in tensors)
-    places = [(part.data_ptr(), part.numel()) for part in data]
+    parts = [reducible(part) for part in data]
+    places = [(part.data_ptr(), part.numel()) for part in parts]
     return Collective("all_reduce_coalesced", tensors, data, tuple(all_reducing(part, operation) for part in data),
-                      lambda group: group.start_all_reduce_coalesced(places, TYPES[data[0].dtype], operation),
+                      lambda group: group.start_all_reduce_coalesced(places, TYPES[parts[0].dtype], operation),
                       lambda: copy_back(data, tensors))
 
 
 def reduce(tensor: torch.Tensor, operation: int, root: int) -> Collective:
     data = contiguous(tensor)
-    flat = data.flatten()
+    flat = reducible(data)
     return moved("reduce", [tensor], (data,), Move(flat, flat, flat.numel(), lambda group, source, _, count: group.start_reduce(
         source, count, TYPES[flat.dtype], operation, root)), lambda: copy_back([data], [tensor]))
 
@@ -206,8 +230,9 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def scattering(source: torch.Tensor, data: torch.Tensor, operation: int) -> Move:
-    return Move(source.flatten(), data.flatten(), data.numel(), lambda group, whole, own, count: group.start_reduce_scatter(
-        whole, own, count, TYPES[data.dtype], operation))
+    part = reducible(data)
+    return Move(reducible(source), part, part.numel(), lambda group, whole, own, count: group.start_reduce_scatter(
+        whole, own, count, TYPES[part.dtype], operation))
 
 
 def reduce_scatter(result: torch.Tensor, whole: torch.Tensor, operation: int) -> Collective:
