@@ -32,13 +32,13 @@ SONAME = "libweir.so.1"
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "engines.py", "group.py",
                "inner_gloo.py", "meeting.py", "options.py", "process_group.py", "registrations.py", "staging.py", "uncompiled.py", "waiter.py")  # of weir_torch/
-HOST_PROGRAMS = ("weir-worker",)
+HOST_PROGRAMS = ("weir-operator", "weir-worker")
 SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
 # Where the whole tree is built, gRPC and both MPIs are there.
 MODULES = ("libweir_switch.so", "openmpi/libweir_mpi.so", "mpich/libweir_mpi.so")
 # What is written for those who use Weir.
-PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "mpi", "nccl", "operating", "planner",
+PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "mpi", "nccl", "operating", "operators", "planner",
          "planning", "prompt", "protocol", "pytorch", "transports", "troubleshooting")
 # libibverbs names the two others in its .pc file.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto", "libibverbs", "libnl-3.0", "libnl-route-3.0")

@@ -131,6 +131,7 @@ STAGES = [
               ["bash", "-ec", "tests/replay/expect.py --check; tests/replay/expect.py --check-captures; "
                               "tests/replay/tree_check.py"]),
     computing("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
+    computing("operators", "the shipped operators, judged by numpy", ["tests/operators/run.py"], quick=True),
     computing("worked-diffs", "the diffs that CONTRIBUTING.md shows", ["tests/worked_diffs.py"], quick=True),
     computing("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),
     computing("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),

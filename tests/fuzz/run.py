@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("WEIR_BUILD", "build-fuzz")
-FUZZERS = ["classify", "config", "control", "endpoint", "parse", "quantity", "rpc", "switch", "topology"]
+FUZZERS = ["classify", "config", "control", "endpoint", "parse", "program", "quantity", "rpc", "switch", "topology"]
 OPTIONS = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true", "-Dbuildtype=debugoptimized"]
 FRAMES_PER_SCRIPT = 40
 GENERATORS = ["torus, rows: 3, columns: 4", "mesh, rows: 2, columns: 2", "fat-tree, leaves: 2, nodes_per_leaf: 3",
@@ -87,7 +87,7 @@ def seeds() -> dict[str, list[bytes]]:
     frames = [frame for frames in all_frames.values() for frame in frames[:200:3]]
     frames += [frame for script in tables for frame in frames_in(script)[::3]]
     return {"control": control_frames(), "parse": frames, "classify": scripts, "switch": scripts, "endpoint": scripts, "config": configurations,
-            "quantity": [text.encode() for text in QUANTITIES], "rpc": control_messages(), "topology": topologies}
+            "program": [file.read_bytes() for file in (ROOT / "config/operators").glob("*.weir")], "quantity": [text.encode() for text in QUANTITIES], "rpc": control_messages(), "topology": topologies}
 
 
 def control_frames() -> list[bytes]:

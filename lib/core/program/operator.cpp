@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "program/operator.hpp"
+
+#include "op/float_environment.hpp"
+#include "program/parse.hpp"
+#include "program/trial.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace weir::program {
+namespace {
+
+/// A kernel is a plain function, for those that know no programs. So each of these has a place,
+/// from which it takes the program that it runs.
+std::array<std::atomic<const FoldProgram*>, kMaxLoaded> places;
+std::mutex taking_places;
+
+template <std::size_t kPlace>
+void run_place(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+               op::Copies copies) {
+  places[kPlace].load(std::memory_order_acquire)->reduce(out, inputs, count, bytes, copies);
+}
+
+template <std::size_t... kPlaces>
+constexpr std::array<op::ReduceKernel, kMaxLoaded> kernels_of(std::index_sequence<kPlaces...>) {
+  return {run_place<kPlaces>...};
+}
+
+constexpr auto kKernels = kernels_of(std::make_index_sequence<kMaxLoaded>());
+
+std::size_t take_place(const FoldProgram& program) {
+  const std::lock_guard lock(taking_places);
+  const auto free = std::ranges::find_if(
+      places, [](const auto& place) { return place.load(std::memory_order_relaxed) == nullptr; });
+  if (free == places.end()) {
+    throw std::runtime_error(
+        fmt::format("{} operators are loaded; allowed: {} at once", kMaxLoaded, kMaxLoaded));
+  }
+  free->store(&program, std::memory_order_release);
+  return static_cast<std::size_t>(free - places.begin());
+}
+
+/// In ns for a lane; a reduction of eight ranks has one start and one finish.
+double bound_of(const Code& code) {
+  constexpr double ns_per_lane = 0.1; // of a slow and busy CPU
+  constexpr double ranks = 8;
+  const auto cost_of = [&](const std::vector<Step>& steps) {
+    double cost = 0;
+    for (const Step& step : steps) {
+      const double width = bytes_of(step.lane) / 4.0;
+      const bool is_slow =
+          step.op == Op::div || step.op == Op::sqrt || step.op == Op::fma || step.op == Op::convert;
+      const bool is_codec = step.op == Op::load || step.op == Op::store || step.op == Op::quantise;
+      const double each = is_slow ? 4 : is_codec ? 4 : 1;
+      cost += each * width / (step.per_block ? code.unit_lanes() : 1);
+    }
+    return cost;
+  };
+  const double lanes = 1024.0 / code.unit_bytes * code.unit_lanes();
+  return lanes * ns_per_lane *
+         (cost_of(code.start) + (ranks - 1) * cost_of(code.fold) + cost_of(code.finish)) / ranks;
+}
+
+void expect_same_bits(const std::vector<std::byte>& found, const std::vector<std::byte>& due,
+                      std::string_view what) {
+  if (found != due) {
+    throw std::runtime_error(fmt::format(
+        "the trial: {} give other bits: this is an error of Weir, not of the operator", what));
+  }
+}
+
+} // namespace
+
+Operator::Operator(FoldProgram program, const Digest& digest)
+    : program_(std::move(program)), digest_(digest), price_(bound_of(program_.code())),
+      place_(take_place(program_)), kernel_(kKernels[place_]) {}
+
+Operator::~Operator() {
+  const std::lock_guard lock(taking_places);
+  places[place_].store(nullptr, std::memory_order_release);
+}
+
+std::shared_ptr<const Operator> Operator::load(std::string_view text) {
+  const op::DefaultFloatEnvironment environment;
+  FoldProgram program(parse(text), op::best_cpu_level());
+  const TrialData data(program.code());
+  const std::vector<std::byte> results = results_of(data, program);
+  expect_same_bits(results_of(data, {parse(text, Fusing::off), op::CpuLevel::baseline}), results,
+                   "single steps and fused ones");
+  check_rules(data, program);
+  const Digest digest = digest_of(program.code().text, results);
+  return std::make_shared<const Operator>(std::move(program), digest);
+}
+
+} // namespace weir::program
