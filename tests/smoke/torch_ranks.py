@@ -73,11 +73,12 @@ class TorchJob:
     """A switch with ring 7, `more_rings` and `more` of a configuration, and a namespace for ranks that reach it by lossy
     cables."""
 
-    def __init__(self, lab: Lab, loss: float, more_rings: str = "", more: str = "", python: str | Path = PYTHON) -> None:
+    def __init__(self, lab: Lab, loss: float, more_rings: str = "", more: str = "", python: str | Path = PYTHON,
+                 rate: str = "") -> None:
         self._lab, self._python = lab, python
         self._hosts = self._make_hosts()
         fabric = lab.namespace()
-        self.cables = LossyCables(lab.namespace(), loss)
+        self.cables = LossyCables(lab.namespace(), loss, rate)
         for rank in range(RANKS):
             self.cables.connect(fabric, f"tap{rank}", self._hosts[rank], f"host{rank}")
         self._fabric = fabric
