@@ -12,8 +12,8 @@ from typing import Any
 from hosts import RANKS
 from lab import Lab, smoke_test
 from test_control import at_socket, said
-from torch_ranks import TRAIN, TorchHosts, TorchJob, need_torch
-from weir import expect
+from torch_ranks import TRAIN, Rank, TorchHosts, TorchJob, need_torch
+from weir import Failed, expect
 
 LOSS = 0.001
 STEPS = 24
@@ -23,31 +23,32 @@ JOB_S = 80.0
 GLOO_DIFFERENCE = 1e-4
 
 
-def train(job: TorchJob, *arguments: str) -> dict[str, Any]:
-    """Rank 0's report. All ranks must have the same parameters, to the bit."""
-    ranks = job.start(TRAIN, "--steps", str(STEPS), *arguments)
-    reports = [rank.report(JOB_S) for rank in ranks]
-    hashes = {report["parameters"] for report in reports}
-    expect(len(hashes) == 1, f"the ranks have {len(hashes)} sets of parameters")
-    return reports[0]
+TRAININGS = (("--straggler", "3"), ("--straggler", "1"), ("--backend", "gloo"))
 
 
-def losses_with_gloo(job: TorchJob) -> list[float]:
-    """Of each step. How the ranks end does not count. When DistributedDataParallel holds the last reference to PyTorch's
-    Gloo group, the group joins its threads under Python's lock, for which they may wait (PyTorch's issue 56297)."""
-    ranks = job.start(TRAIN, "--steps", str(STEPS), "--backend", "gloo")
-    too_late = threading.Timer(JOB_S, ranks[0].process.kill)
+def make_trainings(job: TorchJob) -> list[list[dict[str, Any]]]:
+    """The ranks' reports of each. How the ranks end does not count: when DistributedDataParallel holds the last reference to
+    PyTorch's Gloo group, the group joins its threads under Python's lock, for which they may wait (PyTorch's issue 56297)."""
+    words = [word for training in TRAININGS for word in ("--then", "--steps", str(STEPS), *training)]
+    ranks = job.start(Path(__file__).parent / "torch_training.py", *words[1:])
+    too_late = threading.Timer(JOB_S, lambda: [rank.process.kill() for rank in ranks])
     too_late.start()
-    output = []
-    for line in ranks[0].lines():
-        output.append(line)
-        if line.startswith("{"):
-            break
+    reports = [reports_of(rank) for rank in ranks]
     too_late.cancel()
     for rank in ranks:
         rank.kill()
-    expect(output[-1:] and output[-1].startswith("{"), f"Gloo's rank 0 reports nothing: {output}")
-    return list(json.loads(output[-1])["losses"])
+    return [list(training) for training in zip(*reports, strict=True)]
+
+
+def reports_of(rank: Rank) -> list[dict[str, Any]]:
+    output, reports = [], []
+    for line in rank.lines():
+        output.append(line)
+        if line.startswith("{"):
+            reports.append(dict(json.loads(line)))
+        if len(reports) == len(TRAININGS):
+            return reports
+    raise Failed(f"rank {rank.number} reports {len(reports)} trainings of {len(TRAININGS)}: {output[-30:]}")
 
 
 @smoke_test("torch-training")
@@ -55,17 +56,18 @@ def torch_training(lab: Lab) -> None:
     """Two runs with losses and a straggler end in the same bits; the loss of each step is as with Gloo."""
     need_torch()
     job = TorchJob(lab, LOSS)
-    first = train(job, "--straggler", "3")
-    lost = job.cables.lost()
-    expect(lost > 0, "the cables lost nothing, so nothing was tested")
-    expect(first["algorithm"] == "switch" and first["calls"] > 2 * STEPS, f"{first}")
-    second = train(job, "--straggler", "1")
-    expect(job.cables.lost() > lost, "the cables lost nothing in the second run")
-    expect(first["parameters"] == second["parameters"], "two runs end in different parameters")
-    expect(first["losses"] == second["losses"], "two runs have different losses")
-    differences = [abs(ours - theirs) for ours, theirs in zip(first["losses"], losses_with_gloo(job), strict=True)]
+    first, second, by_gloo = make_trainings(job)
+    expect(job.cables.lost() > 0, "the cables lost nothing, so nothing was tested")
+    for report in (*first, *second):
+        expect(report["algorithm"] == "switch" and report["calls"] > 2 * STEPS, f"{report}")
+    repeated = [sum(report["retransmitted_packets"] for report in training) for training in (first, second)]
+    expect(min(repeated) > 0, f"packets repeated in each run: {repeated}, so nothing was tested")
+    ends = {(report["parameters"], *report["losses"]) for report in (*first, *second)}
+    expect(len(ends) == 1, f"two runs of {RANKS} ranks end in {len(ends)} sets of parameters and losses")
+    losses = first[0]["losses"]
+    differences = [abs(ours - theirs) for ours, theirs in zip(losses, by_gloo[0]["losses"], strict=True)]
     expect(max(differences) < GLOO_DIFFERENCE, f"differences from Gloo's losses: {differences}")
-    expect(min(first["losses"][-5:]) < first["losses"][0] / 2, f"the loss does not fall: {first['losses']}")
+    expect(min(losses[-5:]) < losses[0] / 2, f"the loss does not fall: {losses}")
     job.switch.stop()
 
 
