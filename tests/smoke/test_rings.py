@@ -94,7 +94,7 @@ def refused(lab: Lab) -> None:
     rows = ((ring_7(window=5), f"needs {2 * 5 * 16 * (RANKS - 1) + 4 * RANKS} frames", f"{FRAMES_OF_RING_7} are free"),
             (ring_7(window=0), "window: found 0", "allowed: a whole number, 1 to 1024"),
             (ring_7().replace("p0", "p9"), 'port: found "p9"', "allowed: p0"),
-            ("rings: []\n", "rings: found an unknown key", "allowed: id, window"))
+            ("rings: []\n", "rings: found an unknown key", "allowed: id, parallel, window"))
     for ring, found, allowed in rows:
         said = added(lab, terminal, ring)
         expect(found in said and allowed in said and said.count("\n") == 1, f"{ring}: {said}")

@@ -159,7 +159,8 @@ std::vector<BadFile> key_rows() {
        "control, tenants, spare, state_directory, drain_s, rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
-       "20: rings[0].windw: found an unknown key; allowed: id, window, max_message_bytes, mtu, "
+       "20: rings[0].windw: found an unknown key; allowed: id, parallel, window, "
+       "max_message_bytes, mtu, "
        "patience, keep_alive, lease, tenant, members, parent, children; did you mean "
        "window?"},
       {"another case and a hyphen", with("rx_queues", "RX-Queues"),
@@ -288,7 +289,8 @@ std::vector<BadFile> kind_rows() {
       {"rings as a map", "ports: [{ name: p0, device: d0 }]\nrings:\n  id: 7\n",
        "3: rings: found a map; allowed: a list of at most 4096 rings"},
       {"a ring that is a number", "ports: [{ name: p0, device: d0 }]\nrings: [7]\n",
-       "2: rings[0]: found 7; allowed: a map with keys out of id, window, max_message_bytes, mtu, "
+       "2: rings[0]: found 7; allowed: a map with keys out of id, parallel, window, "
+       "max_message_bytes, mtu, "
        "patience, keep_alive, lease, tenant, members, parent, children"},
       {"a member that is an address", with("- { ip: 10.0.0.2, port: p1 }", "- 10.0.0.2"),
        "25: rings[0].members[1]: found \"10.0.0.2\"; allowed: a map with keys out of ip, port"},
@@ -1021,6 +1023,28 @@ TEST(Config, LeastFileTakesEveryDefault) {
   EXPECT_EQ(config.ports[0].bridge, YesNo::yes);
   EXPECT_EQ(config.l2.loop_detection, YesNo::yes);
   EXPECT_TRUE(config.stations.empty());
+}
+
+/// A file with one port and these rings.
+std::vector<std::uint32_t> ids_with(const std::string& rings) {
+  std::vector<std::uint32_t> ids;
+  for (const ring::RingSpec& ring :
+       parse_config("ports: [{ name: p0, device: net_null0 }]\nrings:\n" + rings, "c.yaml").rings) {
+    EXPECT_EQ(ring.members.size(), 2U);
+    ids.push_back(ring.id);
+  }
+  return ids;
+}
+
+TEST(Config, ParallelRingsHaveTheIdsThatFollow) {
+  const std::string rest =
+      "window: 1, max_message_bytes: 64, members: [{ ip: 10.0.0.1 }, { ip: 10.0.0.2 }] }\n";
+  EXPECT_EQ(ids_with("  - { id: 5, parallel: 3, " + rest + "  - { id: 9, " + rest),
+            (std::vector<std::uint32_t>{5, 6, 7, 9}));
+  EXPECT_EQ(ids_with("  - { id: 5, parallel: 1, " + rest), std::vector<std::uint32_t>{5});
+  EXPECT_THROW(ids_with("  - { id: 6, " + rest + "  - { id: 5, parallel: 3, " + rest), ConfigError);
+  EXPECT_THROW(ids_with("  - { id: 0xffffffff, parallel: 2, " + rest), ConfigError);
+  EXPECT_THROW(ids_with("  - { id: 5, parallel: 0, " + rest), ConfigError);
 }
 
 TEST(Config, InterfaceExample) {

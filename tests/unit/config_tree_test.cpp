@@ -152,7 +152,8 @@ constexpr Mistake kChildren[]{
      "children[1].switch: found \"rack 7\"; allowed: a name of at most 64 letters, digits, '_', "
      "'.' and '-'"},
     {"childs: [{ rank: 0 }]",
-     "childs: found an unknown key; allowed: id, window, max_message_bytes, mtu, patience, "
+     "childs: found an unknown key; allowed: id, parallel, window, max_message_bytes, mtu, "
+     "patience, "
      "keep_alive, lease, tenant, members, parent, children; did you mean children?"},
     {"children: [{ rank: 0, queue: 1 }]",
      "children[0].queue: found an unknown key; allowed: rank, switch, ranks, port"},

@@ -55,6 +55,7 @@ state_directory: /var/lib/weir
 drain_s: 7
 rings:
   - id: 1
+    parallel: 1
     window: 4
     max_message_bytes: 16384
     mtu: 512
@@ -190,6 +191,7 @@ constexpr std::array kEdits{
     Edit{"state_directory", "state_directory", "/x", "state_directory", Effect::restart},
     Edit{"rings", "rings", "[]", "rings[1]", Effect::ring_withdrawn},
     Edit{"rings[].id", "rings[].id", "2", "rings[2]", Effect::ring_made},
+    Edit{"rings[].parallel", "rings[].parallel", "2", "rings[2]", Effect::ring_made},
     Edit{"rings[].window", "rings[].window", "5", "rings[1].window", Effect::ring_made_anew},
     Edit{"rings[].max_message_bytes", "rings[].max_message_bytes", "40",
          "rings[1].max_message_bytes", Effect::ring_made_anew},

@@ -121,11 +121,30 @@ class RingsReader {
   std::vector<ring::RingSpec> read(const Reader& node) {
     std::vector<ring::RingSpec> rings;
     for (const Reader& item : items_at(node, field_of(config_fields(), "rings").value)) {
-      rings.push_back(read_ring(item));
+      std::ranges::move(read_job(item), std::back_inserter(rings));
     }
     return rings;
   }
 
+  /// The parallel rings of one entry.
+  std::vector<ring::RingSpec> read_job(const Reader& node) {
+    ring::RingSpec ring = read_ring(node);
+    const std::uint16_t count = std::exchange(ring.parallel, std::uint16_t{1});
+    const Reader parallel = node.at("parallel");
+    if (UINT32_MAX - ring.id < count - 1u) {
+      parallel.fail(fmt::format("{}, with id {}", count, ring.id), "ids up to 4294967295");
+    }
+    std::vector<ring::RingSpec> rings(count, ring);
+    for (std::uint16_t place = 1; place < count; ++place) {
+      rings[place].id += place;
+      ids_.add(rings[place].id, parallel, fmt::format("ring {} of this job", rings[place].id),
+               "each ring id once");
+      count_members(node, ring);
+    }
+    return rings;
+  }
+
+ private:
   ring::RingSpec read_ring(const Reader& node) {
     ring::RingSpec ring;
     read_map(ring_fields(), node, ring);
@@ -135,12 +154,7 @@ class RingsReader {
       ring.lease_ms = std::max(ring.lease_ms, ring.patience_ms);
     }
     ring.members = read_members(items_of(ring_fields(), node, "members"));
-    members_in_all_ += ring.members.size();
-    if (members_in_all_ > ring::RingSet::kMostMembers) {
-      node.at("members").fail(
-          fmt::format("{}, the {}th in all rings", ring.members.size(), members_in_all_),
-          fmt::format("at most {} members in all rings", ring::RingSet::kMostMembers));
-    }
+    count_members(node, ring);
     read_tree(node, places_, ring);
     check_ports_of_children(node, ring);
     forget_usual_children(ring);
@@ -152,7 +166,15 @@ class RingsReader {
     return ring;
   }
 
- private:
+  void count_members(const Reader& node, const ring::RingSpec& ring) {
+    members_in_all_ += ring.members.size();
+    if (members_in_all_ > ring::RingSet::kMostMembers) {
+      node.at("members").fail(
+          fmt::format("{}, the {}th in all rings", ring.members.size(), members_in_all_),
+          fmt::format("at most {} members in all rings", ring::RingSet::kMostMembers));
+    }
+  }
+
   std::string read_tenant(const Reader& node) const {
     if (tenant_names_.empty()) {
       node.fail(node.found(), "a name under tenants:, of which there is none");
@@ -412,7 +434,7 @@ std::vector<ring::RingSpec> parse_rings(std::string_view yaml, std::string_view 
                                         const Config& config) {
   const Reader root = Reader::parse(yaml, name);
   RingsReader reader(config.ports, config.tenants);
-  return root.is_list() ? reader.read(root) : std::vector{reader.read_ring(root)};
+  return root.is_list() ? reader.read(root) : reader.read_job(root);
 }
 
 bool sets_lcores(std::string_view eal_option) {

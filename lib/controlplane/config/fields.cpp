@@ -15,6 +15,7 @@ namespace weir::config {
 namespace {
 
 constexpr std::uint64_t kMostRings = 4096;
+constexpr std::uint64_t kMostParallel = 64;
 constexpr std::uint64_t kMostStations = 65536; // a 16th of the most entries
 constexpr std::string_view kFileForm = "the path of a PEM file";
 constexpr Text kPersonForm{"a name of at most 64 letters, digits, '_', '.', '@' and '-'",
@@ -328,6 +329,12 @@ const Fields<ring::RingSpec>& ring_fields() {
   static const Fields<ring::RingSpec> fields{
       naming_key<&ring::RingSpec::id>("id", WholeNumber{{0, 0xffff'ffff}},
                                       "the number in the INA header"),
+      // Each of them is an entry of the list, once it is read.
+      key<&ring::RingSpec::parallel>(
+          "parallel", WholeNumber{{1, kMostParallel}},
+          "so many rings with these members and the ids from `id` on, each for a worker",
+          Effect::ring_made)
+          .without_leaves(),
       key<&ring::RingSpec::window>("window", WholeNumber{{1, kMaxWindow}},
                                    "messages a rank may have under way", Effect::ring_made_anew,
                                    kNeeded),

@@ -65,6 +65,7 @@ struct RingSpec {
   std::optional<Parent> parent;       // none: the switch is the root
   std::string tenant;                 // whose ring it is; empty: nobody's
   std::uint32_t nonce = 0;            // of the only run that may begin; 0: of any
+  std::uint16_t parallel = 1;         // as read: rings of the job, with the ids from this one on
 
   std::uint16_t world() const { return static_cast<std::uint16_t>(members.size()); }
 
