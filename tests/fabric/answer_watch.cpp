@@ -30,6 +30,11 @@ bool acknowledges_anything(std::uint8_t syndrome) {
 
 } // namespace
 
+const conn::Incarnations& AnswerWatch::incarnations_for(const Record& record,
+                                                        const stage::InlineSwitch& engine) {
+  return engine.worker_of(record.requester.ring).incarnations();
+}
+
 std::uint64_t AnswerWatch::kept_alive(const conn::Incarnations& incarnations,
                                       const Record& record) {
   const Requester& requester = record.requester;
@@ -128,9 +133,9 @@ void AnswerWatch::result_leaves(const Packet& result) {
   }
 }
 
-void AnswerWatch::count_kept_alive(const conn::Incarnations& incarnations) {
+void AnswerWatch::count_kept_alive(const stage::InlineSwitch& engine) {
   for (const auto& [place, record] : records_) {
-    kept_alive_[place] = kept_alive(incarnations, record);
+    kept_alive_[place] = kept_alive(incarnations_for(record, engine), record);
   }
 }
 
@@ -151,13 +156,14 @@ void AnswerWatch::expect_lie(std::uint16_t host, std::uint32_t queue_pair) {
   }
 }
 
-void AnswerWatch::made(const Packet& packet, Time now, const conn::Incarnations& incarnations) {
+void AnswerWatch::made(const Packet& packet, Time now, const stage::InlineSwitch& engine) {
   const auto answer = read(packet);
   const Record* found = answer ? record_of(*answer) : nullptr;
   if (found == nullptr || found->is_reused) {
     return;
   }
   Record& record = records_.at({found->requester.ring, found->requester.rank});
+  const conn::Incarnations& incarnations = incarnations_for(record, engine);
   if (record.is_lied_about && !(record.is_known && is_current(record, incarnations))) {
     return; // the switch has forgotten who told the truth
   }
@@ -300,7 +306,7 @@ void AnswerWatch::check_keep_alive(const Record& record, const conn::Incarnation
   }
 }
 
-void AnswerWatch::passes(const Packet& packet, const conn::Incarnations& incarnations) const {
+void AnswerWatch::passes(const Packet& packet, const stage::InlineSwitch& engine) const {
   const auto answer = read(packet);
   if (!answer || answer->syndrome != kSequenceError || packet.is_damaged) {
     return;
@@ -309,6 +315,7 @@ void AnswerWatch::passes(const Packet& packet, const conn::Incarnations& incarna
   if (record == nullptr) {
     return;
   }
+  const conn::Incarnations& incarnations = incarnations_for(*record, engine);
   const Requester& requester = record->requester;
   const ring::RingChild sender{requester.ring, requester.sender};
   const bool is_of_this_run = incarnations.has(requester.ring) &&

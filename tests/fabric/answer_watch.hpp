@@ -4,6 +4,7 @@
 #include "conn/incarnations.hpp"
 #include "event_queue.hpp"
 #include "packet.hpp"
+#include "stage/inline_switch.hpp"
 
 #include <cstdint>
 #include <map>
@@ -64,14 +65,14 @@ class AnswerWatch {
 
   /// Before and after the switch looks at its timers, which alone keep senders alive. An answer
   /// that did so is judged in between; what a run that is over was told is nobody's here.
-  void count_kept_alive(const conn::Incarnations& incarnations);
+  void count_kept_alive(const stage::InlineSwitch& engine);
 
   /// An answer of the switch's own leaves. Throws Violation: I9, §9, §10.
-  void made(const Packet& answer, Time now, const conn::Incarnations& incarnations);
+  void made(const Packet& answer, Time now, const stage::InlineSwitch& engine);
 
   /// A host's answer passes the switch. Throws Violation I10, except where the switch may not
   /// speak: two hellos claim one queue pair, or its patience may be over.
-  void passes(const Packet& answer, const conn::Incarnations& incarnations) const;
+  void passes(const Packet& answer, const stage::InlineSwitch& engine) const;
 
   /// Whether a rank of the ring was kept alive for the sake of a stranger's copy of its hello,
   /// while its own was lost. Its timer, which would repeat it, then waits (docs/protocol.md §10).
@@ -115,6 +116,8 @@ class AnswerWatch {
     std::uint32_t acknowledges() const;
   };
 
+  static const conn::Incarnations& incarnations_for(const Record& record,
+                                                    const stage::InlineSwitch& engine);
   static std::uint64_t kept_alive(const conn::Incarnations& incarnations, const Record& record);
   static std::optional<Answer> read(const Packet& packet);
   const Record* record_of(const Answer& answer) const;

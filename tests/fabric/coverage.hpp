@@ -98,6 +98,7 @@ inline constexpr std::size_t kCallEvents = static_cast<std::size_t>(CallEvent::c
   X(results_sent_again)                                                                            \
   X(sums_by_helpers)                                                                               \
   X(helpers_late)                                                                                  \
+  X(frames_handed_over)                                                                            \
   X(jobs_finished)                                                                                 \
   X(jobs_failed)                                                                                   \
   X(jobs_misled)                                                                                   \

@@ -29,6 +29,7 @@ enum class EventKind : std::uint8_t {
   stream,       // a plain stream sends its next frame
   look,         // switch `place` looks at its timers
   helper,       // one of switch `place`'s helpers makes a reduction
+  handover,     // switch `place`'s workers look at their hand-off rings
 };
 
 struct Event {

@@ -17,6 +17,7 @@
 namespace weir::fabric {
 namespace {
 
+constexpr Time kSlowestHandover = 3'000;       // ns; several packets come in that time
 constexpr std::uint32_t kHostFrameBytes = 512; // enough for all rings
 
 /// A CRC of addresses, transport headers and payload, without AckReq and what
@@ -53,7 +54,8 @@ FabricSwitch::FabricSwitch(const Shared& shared, std::uint16_t node, std::uint64
            traits_of(shared.scenario, node, shared.scenario.from_switch)),
       world_(shared.world), scenario_(shared.scenario), coverage_(shared.coverage),
       notes_(shared.notes), node_(node), helpers_(world_, node, seed, coverage_),
-      contributions_(scenario_.rings.size()), displaced_(scenario_.rings.size()) {
+      workers_dice_(seed * 3 + node), contributions_(scenario_.rings.size()),
+      displaced_(scenario_.rings.size()) {
   for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
     watches_.emplace_back(scenario_, ring, node_, coverage_);
     incarnations_.emplace_back(scenario_.rings[ring], part(ring), ring, coverage_);
@@ -79,6 +81,8 @@ void FabricSwitch::install_switch(std::vector<ring::RingSpec> rings) {
   settings.worker.classifier.sessions = conn::SessionSource::random({world_.dice.next(), 0});
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
   settings.worker.helpers = helpers_.for_next_switch();
+  settings.workers = scenario_.workers;
+  settings.handover = stage::InlineSwitch::Handover::when_told;
   for (std::uint16_t ring = 0; ring < nonces_.size(); ++ring) {
     rings[ring].nonce = part(ring).exists() ? nonces_[ring] : 0;
     settings.worker.classifier.spare_children +=
@@ -126,6 +130,7 @@ void FabricSwitch::forget_ring(std::uint16_t ring) {
 
 /// Everything that the old switch held is lost.
 void FabricSwitch::replace_switch(std::vector<ring::RingSpec> rings) {
+  installed().take_all_over(frame::Instant{world_.now});
   reset_rings();
   check_balance();
   if (in_switch_ != 0) {
@@ -141,7 +146,7 @@ void FabricSwitch::replace_switch(std::vector<ring::RingSpec> rings) {
 
 /// An operator cannot name a ring that was withdrawn.
 void FabricSwitch::reset_ring(std::uint16_t ring) {
-  if (!engine().worker().incarnations().has(ring)) {
+  if (!engine().has_ring(ring)) {
     return;
   }
   installed().reset_ring(ring, frame::Instant{world_.now});
@@ -154,7 +159,7 @@ void FabricSwitch::make_ring(std::uint16_t ring, std::uint32_t nonce) {
   coverage_.hit(Happening::rings_made);
   reset_ring(ring);
   nonces_[ring] = nonce;
-  if (!engine().worker().incarnations().has(ring) || !part(ring).exists()) {
+  if (!engine().has_ring(ring) || !part(ring).exists()) {
     return;
   }
   ring::RingSpec spec = scenario_.spec(ring, node_);
@@ -163,7 +168,7 @@ void FabricSwitch::make_ring(std::uint16_t ring, std::uint32_t nonce) {
 }
 
 void FabricSwitch::withdraw_ring(std::uint16_t ring) {
-  if (!engine().worker().incarnations().has(ring)) {
+  if (!engine().has_ring(ring)) {
     return;
   }
   installed().withdraw_ring(ring, frame::Instant{world_.now});
@@ -172,7 +177,7 @@ void FabricSwitch::withdraw_ring(std::uint16_t ring) {
 }
 
 void FabricSwitch::drain_ring(std::uint16_t ring) {
-  if (!engine().worker().incarnations().has(ring)) {
+  if (!engine().has_ring(ring)) {
     return;
   }
   installed().drain_ring(ring, frame::Instant{world_.now});
@@ -200,14 +205,14 @@ void FabricSwitch::operator_acted(std::uint16_t ring) {
 
 std::uint32_t FabricSwitch::session_of(std::uint32_t ring_id) const {
   const auto ring = engine().rings().ring_with_id(ring_id);
-  return ring ? engine().worker().incarnations().session_of(*ring) : 0;
+  return ring ? engine().worker_of(*ring).incarnations().session_of(*ring) : 0;
 }
 
 std::uint32_t FabricSwitch::nonce_of(std::uint16_t ring) const {
-  if (!engine().worker().incarnations().has(ring)) {
+  if (!engine().has_ring(ring)) {
     return 0;
   }
-  const auto& incarnation = engine().worker().incarnations().incarnation_of(ring);
+  const auto& incarnation = engine().worker_of(ring).incarnations().incarnation_of(ring);
   return incarnation ? incarnation->nonce : 0;
 }
 
@@ -242,9 +247,9 @@ void FabricSwitch::expect_member(AnswerWatch::Requester requester) {
 
 void FabricSwitch::poll_timers() {
   if (switch_timer_.goes_off(world_.now)) {
-    answers_.count_kept_alive(engine().worker().incarnations());
+    answers_.count_kept_alive(engine());
     installed().poll_timers(frame::Instant{world_.now});
-    answers_.count_kept_alive(engine().worker().incarnations());
+    answers_.count_kept_alive(engine());
     check_what_goes_up();
     check_pace();
     if (world_.tracing == Tracing::on) {
@@ -257,11 +262,11 @@ void FabricSwitch::poll_timers() {
 
 /// Only the switch above knows what is late there (docs/protocol.md §11.6).
 void FabricSwitch::check_what_goes_up() const {
-  const conn::Incarnations& incarnations = engine().worker().incarnations();
   for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
-    if (!part(ring).parent || !incarnations.has(ring)) {
+    if (!part(ring).parent || !engine().has_ring(ring)) {
       continue;
     }
+    const conn::Incarnations& incarnations = engine().worker_of(ring).incarnations();
     const auto last = static_cast<std::uint16_t>(part(ring).children.size() - 1);
     if (incarnations.flow_of({ring, last}).counters.resent_late != 0) {
       throw Violation("§11", fmt::format("ring {}: switch {} sends partial sums again because they "
@@ -365,6 +370,50 @@ void FabricSwitch::accept(Packet& packet) {
   if (is_watched) {
     watches_[origin.ring].after(packet, engine());
   }
+  take_some_over();
+  check_pace();
+  if (world_.tracing == Tracing::on) {
+    tell_verdict();
+  }
+  check_balance();
+  expect_timer();
+}
+
+/// The other workers look at their hand-off rings, or are late.
+void FabricSwitch::take_some_over() {
+  const std::size_t inboxes = engine().inboxes();
+  for (std::uint64_t looks = inboxes == 0 ? 0 : workers_dice_.below(2 * inboxes); looks != 0;
+       --looks) {
+    take_over(workers_dice_.below(inboxes));
+  }
+  if (engine().accounting().queued != 0 && !is_handover_due_) {
+    is_handover_due_ = true;
+    world_.events.push({.time = world_.now + 1 + workers_dice_.below(kSlowestHandover),
+                        .kind = EventKind::handover,
+                        .place = node_});
+  }
+}
+
+void FabricSwitch::take_over(std::size_t inbox) {
+  const frame::Frame* next = engine().waits_in(inbox);
+  if (next == nullptr) {
+    return;
+  }
+  for (IncarnationWatch& watch : incarnations_) {
+    watch.before(static_cast<const Packet&>(*next), engine());
+  }
+  if (installed().take_over(inbox, frame::Instant{world_.now})) {
+    coverage_.hit(Happening::frames_handed_over);
+  }
+  note_news();
+  for (IncarnationWatch& watch : incarnations_) {
+    watch.after(engine());
+  }
+}
+
+void FabricSwitch::let_workers_take_over() {
+  is_handover_due_ = false;
+  take_some_over();
   check_pace();
   if (world_.tracing == Tracing::on) {
     tell_verdict();
@@ -375,10 +424,10 @@ void FabricSwitch::accept(Packet& packet) {
 
 void FabricSwitch::note_news() {
   for (std::uint16_t ring = 0; ring < contributions_.size(); ++ring) {
-    if (!engine().worker().incarnations().has(ring)) {
+    if (!engine().has_ring(ring)) {
       continue;
     }
-    const frame::RingCounters& counters = engine().worker().counters_of(ring);
+    const frame::RingCounters& counters = engine().worker_of(ring).counters_of(ring);
     const std::uint64_t now = counters.contributions + counters.partial_sums + counters.totals;
     if (std::exchange(contributions_[ring], now) != now) {
       answers_.has_news(ring, world_.now);
@@ -477,7 +526,7 @@ void FabricSwitch::check_departure(const Packet& packet, l2::PortSet ports) cons
 }
 
 void FabricSwitch::check_unaltered(const Packet& packet) const {
-  if (&packet != accepting_) {
+  if (&packet != accepting_ && scenario_.workers == 1) {
     throw Violation("I2", "a frame was forwarded long after it came");
   }
   if (!std::equal(packet.data, packet.data + packet.length, packet.original.begin())) {
@@ -596,10 +645,11 @@ wire::InaHeader FabricSwitch::header_due(const Packet& packet, l2::PortSet ports
 void FabricSwitch::check_sums(const Packet& packet, l2::PortSet ports) {
   const bool is_result = packet.departure == frame::Departure::consumed;
   const auto owner = is_result && !AnswerWatch::is_answer(packet) ? owner_of(packet) : std::nullopt;
-  if (owner && engine().worker().incarnations().has(owner->ring)) {
+  if (owner && engine().has_ring(owner->ring)) {
     notes_.sums.leaves(
         packet, {node_, static_cast<std::uint16_t>(std::countr_zero(ports)), lives_[owner->ring],
-                 engine().worker().incarnations().session_of(owner->ring), nonce_of(owner->ring)});
+                 engine().worker_of(owner->ring).incarnations().session_of(owner->ring),
+                 nonce_of(owner->ring)});
   }
 }
 
@@ -611,7 +661,7 @@ void FabricSwitch::check_own(const Packet& packet) {
   if (AnswerWatch::is_answer(packet)) {
     coverage_.hit(Happening::own_answers);
     note_news();
-    return answers_.made(packet, world_.now, engine().worker().incarnations());
+    return answers_.made(packet, world_.now, engine());
   }
   if (scenario_.has_several_switches()) { // SumWatch sees more
     if (const auto owner = owner_of(packet)) {
@@ -642,9 +692,11 @@ void FabricSwitch::check_order(const Packet& packet) {
     results_.insert(crc_of_result(packet));
   }
   if (packet.departure == frame::Departure::forwarded && is_hosts_answer(packet)) {
-    answers_.passes(packet, engine().worker().incarnations());
+    answers_.passes(packet, engine());
   }
-  if (packet.origin.kind == Origin::Kind::stream) {
+  // A damaged packet may be of no pair of neighbours, and then waits for no worker.
+  const bool may_overtake = packet.is_damaged && scenario_.workers > 1;
+  if (packet.origin.kind == Origin::Kind::stream && !may_overtake) {
     std::uint64_t& last = last_of_stream_[packet.origin.ring];
     if (packet.arrival <= last) {
       throw Violation("I7", "a plain stream's frames left in another order than they came in");
@@ -668,9 +720,10 @@ void FabricSwitch::check_balance() const {
     throw Violation("I6", fmt::format("{} frames received, {} accounted for",
                                       accounting.frames.received, accounting.accounted()));
   }
-  if (accounting.held != in_switch_) {
-    throw Violation("I6", fmt::format("{} frames held by slots, {} in the switch", accounting.held,
-                                      in_switch_));
+  if (accounting.held + accounting.queued != in_switch_) {
+    throw Violation("I6", fmt::format("{} frames held by slots, {} on their way to a worker, {} in "
+                                      "the switch",
+                                      accounting.held, accounting.queued, in_switch_));
   }
 }
 
@@ -699,17 +752,17 @@ const recovery::Flow* FabricSwitch::flow_of(std::uint16_t ring, std::uint16_t ra
   if (!sender || nonce_of(ring) != nonce || !watches_[ring].is_undisturbed()) {
     return nullptr;
   }
-  const recovery::Flow& flow = engine().worker().incarnations().flow_of({ring, *sender});
+  const recovery::Flow& flow = engine().worker_of(ring).incarnations().flow_of({ring, *sender});
   return flow.is_live ? &flow : nullptr;
 }
 
 std::string FabricSwitch::waiting_of(std::uint16_t ring) const {
-  if (!engine().worker().incarnations().has(ring)) {
+  if (!engine().has_ring(ring)) {
     return " withdrawn";
   }
   std::string text;
   for (const slot::StuckSlot& stuck :
-       engine().worker().slots_of(ring).longest_waiting(3, world_.now)) {
+       engine().worker_of(ring).slots_of(ring).longest_waiting(3, world_.now)) {
     text += fmt::format(" message {} packet {} waits {:.1f} us for ranks {};", stuck.message,
                         stuck.packet, static_cast<double>(stuck.waiting_ns) / 1000,
                         fmt::join(stuck.missing, ","));

@@ -62,6 +62,9 @@ class FabricSwitch : public network::Star<PacketPool> {
   /// A helper makes a reduction, and the worker collects it.
   void let_helper_sum();
 
+  /// Workers take over some of what other workers' lcores have received for them.
+  void let_workers_take_over();
+
   void restart_switch();
   /// The new switch's configuration has another ring in place of this one.
   void forget_ring(std::uint16_t ring);
@@ -165,6 +168,8 @@ class FabricSwitch : public network::Star<PacketPool> {
   void check_pace();
   void expect_timer();
   void note_news();
+  void take_some_over();
+  void take_over(std::size_t inbox);
   void check_balance() const;
   void tell_verdict();
 
@@ -174,6 +179,8 @@ class FabricSwitch : public network::Star<PacketPool> {
   FabricNotes& notes_;
   const std::uint16_t node_; // its number
   SlowHelpers helpers_;
+  network::Dice workers_dice_; // their own, so that the seed's other draws do not change
+  bool is_handover_due_ = false;
   l2::PortSet ports_down_ = 0;
   std::uint64_t in_switch_ = 0; // frames
   std::uint64_t accepted_ = 0;

@@ -11,12 +11,13 @@
 namespace weir::fabric {
 
 IncarnationWatch::Sight IncarnationWatch::look_at(const stage::InlineSwitch& engine) const {
-  if (!engine.worker().incarnations().has(ring_)) {
+  if (!engine.has_ring(ring_)) {
     return {};
   }
-  const auto& incarnation = engine.worker().incarnations().incarnation_of(ring_);
-  const conn::Incarnations& incarnations = engine.worker().incarnations();
-  Sight sight{.flushes = engine.worker().counters_of(ring_).flushes,
+  const stage::Worker& worker = engine.worker_of(ring_);
+  const conn::Incarnations& incarnations = worker.incarnations();
+  const auto& incarnation = incarnations.incarnation_of(ring_);
+  Sight sight{.flushes = worker.counters_of(ring_).flushes,
               .session = incarnations.session_of(ring_)};
   if (part_.parent) {
     const auto parent = static_cast<std::uint16_t>(part_.children.size());

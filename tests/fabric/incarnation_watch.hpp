@@ -25,7 +25,7 @@ class IncarnationWatch {
                    Coverage& coverage)
       : spec_(plan.spec), part_(part), ring_(ring), coverage_(coverage) {}
 
-  /// Call them around InlineSwitch::accept of any packet.
+  /// Call them around InlineSwitch::accept and take_over of any packet.
   void before(const Packet& packet, const stage::InlineSwitch& engine);
   void after(const stage::InlineSwitch& engine);
 

@@ -38,10 +38,10 @@ bool PaceWatch::leads_to_switch(std::uint16_t sender) const {
 }
 
 void PaceWatch::look(const stage::InlineSwitch& engine, Time now) {
-  const conn::Incarnations& incarnations = engine.worker().incarnations();
-  if (!part_.exists() || !incarnations.has(ring_)) {
+  if (!part_.exists() || !engine.has_ring(ring_)) {
     return;
   }
+  const conn::Incarnations& incarnations = engine.worker_of(ring_).incarnations();
   standstills_.resize(part_.children.size() + (part_.parent ? 1 : 0));
   for (std::uint16_t sender = 0; sender < standstills_.size(); ++sender) {
     const recovery::Flow& flow = incarnations.flow_of({ring_, sender});

@@ -48,10 +48,10 @@ RingWatch::Reading RingWatch::read(const Packet& packet) {
 }
 
 RingWatch::Counts RingWatch::counts(const stage::InlineSwitch& engine) const {
-  if (!engine.worker().incarnations().has(ring_)) {
+  if (!engine.has_ring(ring_)) {
     return {};
   }
-  const frame::RingCounters& counters = engine.worker().counters_of(ring_);
+  const frame::RingCounters& counters = engine.worker_of(ring_).counters_of(ring_);
   return {counters.contributions, counters.slots_completed, counters.hellos,
           counters.cached_results,
           counters.dropped[static_cast<std::size_t>(DropReason::repeat_held)]};
@@ -62,7 +62,7 @@ void RingWatch::before(const Packet& packet, const stage::InlineSwitch& engine) 
     return;
   }
   before_ = counts(engine);
-  const conn::Incarnations& incarnations = engine.worker().incarnations();
+  const conn::Incarnations& incarnations = engine.worker_of(ring_).incarnations();
   const auto world = static_cast<std::uint16_t>(connections_.size());
   const auto sender = part_.sender_for(packet.origin.rank, world);
   newest_ = incarnations.has(ring_) ? incarnations.status_of(ring_, *sender).newest_message : 0;

@@ -263,11 +263,28 @@ void draw_attacked_trees(Scenario& scenario, const Dice& dice) {
   }
 }
 
+/// A job has parallel rings, of which each worker of a switch has some. By dice of its own,
+/// likewise.
+void draw_parallel_rings(Scenario& scenario, const Dice& dice) {
+  Dice copy = dice;
+  Dice own(copy.next() ^ 0x706172);
+  if (!own.chance(34 * kPercent)) {
+    return;
+  }
+  scenario.workers = static_cast<std::uint16_t>(own.between(2, 3));
+  for (std::uint64_t more = own.between(1, 2); more != 0; --more) {
+    RingPlan parallel = scenario.rings.front();
+    parallel.spec.id = static_cast<std::uint32_t>(20 + more);
+    scenario.rings.insert(scenario.rings.begin() + 1, std::move(parallel));
+  }
+}
+
 void draw_rings(Scenario& scenario, Dice& dice) {
   const std::uint64_t count = dice.pick<std::uint64_t>({1, 1, 1, 2, 2, 3});
   for (std::uint32_t i = 0; i < count; ++i) {
     scenario.rings.push_back(draw_ring(dice, scenario, 10 + i));
   }
+  draw_parallel_rings(scenario, dice);
   if (count > 1 && scenario.quest == Quest::anything &&
       dice.chance(50 * kPercent)) { // the first ring is always sound
     scenario.rings.back().role = dice.pick({RingRole::victim, RingRole::doomed});
@@ -556,6 +573,9 @@ std::string describe(const Scenario& scenario) {
   std::string text = fmt::format("{} hosts, ACK timeout {:.1f} us, faults end at {:.1f} us;",
                                  scenario.hosts, static_cast<double>(scenario.ack_timeout) / 1000,
                                  static_cast<double>(scenario.faults_end) / 1000);
+  if (scenario.workers > 1) {
+    text += fmt::format(" {} workers;", scenario.workers);
+  }
   if (scenario.has_several_switches()) {
     text +=
         fmt::format(" {} switches, above them {}, hosts on {};", scenario.layout.nodes(),

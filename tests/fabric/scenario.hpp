@@ -155,6 +155,7 @@ struct Scenario {
   std::uint32_t stream_frames = 0; // frames of each plain stream
   Ppm replays = 0;                 // share of rogue acts
   std::uint32_t plain_entries = 0; // the switch's room for plain queue pairs
+  std::uint16_t workers = 1;       // of each switch
 
   /// The place of the strangers.
   std::uint16_t stranger_place() const { return hosts; }

@@ -158,6 +158,8 @@ void Simulation::dispatch(const Event& event) {
     return fabric_.node(event.place).poll_timers();
   case EventKind::helper:
     return fabric_.node(event.place).let_helper_sum();
+  case EventKind::handover:
+    return fabric_.node(event.place).let_workers_take_over();
   }
 }
 

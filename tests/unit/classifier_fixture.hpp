@@ -37,6 +37,8 @@ inline std::string text_of(const Verdict& verdict) {
     return fmt::format("repeats {}.{}", verdict.ring, verdict.child);
   case Verdict::Step::gap:
     return fmt::format("gap {}.{}", verdict.ring, verdict.child);
+  case Verdict::Step::elsewhere:
+    return "elsewhere " + std::to_string(verdict.ring) + "." + std::to_string(verdict.child);
   case Verdict::Step::refuse:
   case Verdict::Step::drop:
     return fmt::format("drop {}", name_of(verdict.drop));

@@ -53,9 +53,10 @@ class SwitchFixture {
  public:
   explicit SwitchFixture(const std::vector<const RingJob*>& jobs,
                          std::vector<std::uint32_t> limits = {},
-                         slot::ReductionHelpers* helpers = nullptr, std::uint32_t queue_room = 0)
+                         slot::ReductionHelpers* helpers = nullptr, std::uint32_t queue_room = 0,
+                         std::uint16_t workers = 1)
       : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
-                              settings(helpers, queue_room), sink_) {
+                              settings(helpers, queue_room, workers), sink_) {
     sink_.attach(switch_);
   }
 
@@ -163,7 +164,7 @@ class SwitchFixture {
   InlineSwitch& inside() { return switch_; }
 
   const frame::RingCounters& ring(std::uint16_t index = 0) const {
-    return switch_.worker().counters_of(index);
+    return switch_.worker_of(index).counters_of(index);
   }
 
   std::uint64_t dropped(DropReason reason) const {
@@ -186,11 +187,12 @@ class SwitchFixture {
     return rings;
   }
 
-  static InlineSwitch::Settings settings(slot::ReductionHelpers* helpers,
-                                         std::uint32_t queue_room) {
+  static InlineSwitch::Settings settings(slot::ReductionHelpers* helpers, std::uint32_t queue_room,
+                                         std::uint16_t workers) {
     InlineSwitch::Settings settings = small_switch(kSession);
     settings.worker.helpers = helpers;
     settings.worker.queue_room = queue_room;
+    settings.workers = workers;
     return settings;
   }
 

@@ -233,7 +233,6 @@ TEST(Tenants, ShareTheirRateByGroups) {
   Placement placement;
   placement.lcores.resize(2);
   placement.worker_of_ring = {0, 0, 1, 0, 1};
-  placement.worker_of_ring_group = {0, 0, 1, 0, 1};
   const Tenants tenants({{.name = "blue"}, {.name = "red", .packets_per_second = 1000}}, kMbufBytes,
                         set);
   const auto shares = tenants.shares(set, placement);
@@ -247,6 +246,11 @@ TEST(Tenants, ShareTheirRateByGroups) {
   const auto later = tenants.shares(set.without(2), placement);
   EXPECT_THAT(later[0].rates, ElementsAre(0, 1000));
   EXPECT_THAT(later[1].rates, ElementsAre(0, 0));
+  placement.worker_of_ring = {0, 0, 1, 1, 1}; // the second one works for a ring of the pair too
+  const auto parallel = tenants.shares(set, placement);
+  EXPECT_THAT(parallel[0].rates, ElementsAre(0, 500));
+  EXPECT_THAT(parallel[1].rates, ElementsAre(0, 500));
+  EXPECT_EQ(parallel[1].tenants[set.ring_group_of(3)], 1);
   EXPECT_TRUE(Tenants({}, kMbufBytes, ring::RingSet({})).shares(set, placement).empty());
 }
 

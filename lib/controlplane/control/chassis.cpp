@@ -64,6 +64,10 @@ std::uint32_t most_claims(const ring::RingSet& rings, const config::SpareConfig&
   return conn::QueuePairClaims::most_of(rings) + conn::QueuePairClaims::kPerChild * spare.members;
 }
 
+std::uint32_t most_connections(const ring::RingSet& rings, const config::SpareConfig& spare) {
+  return most_claims(rings, spare) / conn::QueuePairClaims::kPerChild;
+}
+
 /// While no lcore runs, or all stand still.
 void set_shares(const lcore::LcoreSet& lcores, const std::vector<stage::TenantShares>& shares) {
   for (std::size_t i = 0; i < shares.size(); ++i) {
@@ -156,9 +160,17 @@ void Chassis::make_lcores() {
       classifier_settings(at_start, conn::SessionSource::random(conn::HashKey::random()), hash_key);
   settings.classifier.foreign_sessions = &foreign_sessions;
   settings.classifier.claims = &claims;
+  if (const std::size_t workers = placement.share()->lcores.size();
+      workers_of(*placement.share()) > 1) {
+    owners.emplace(most_connections(*rings.share(), at_start.spare), workers, hash_key);
+    ports_of_members.emplace(rings.for_lcores());
+    settings.classifier.owners = &*owners;
+    settings.classifier.ports_of_members = &*ports_of_members;
+  }
   shared.emplace(Lcore::Shared{rings.for_lcores(), bridge, frame_limits(at_start),
                                conn::magic_rule_settings(settings.classifier), pool,
                                outer_tags(at_start)});
+  shared->owners = settings.classifier.owners;
   settings.level = op::best_cpu_level();
   std::vector<lcore::TxQueues> queues;
   for (const auto& port : *ports.share()) {
@@ -185,6 +197,18 @@ stage::Worker& Chassis::worker_at(std::size_t lcore, const Quiesce&) const {
   assert(lcores[lcore].is_quiescent());
   assert(lcores[lcore].worker() != nullptr);
   return *lcores[lcore].worker();
+}
+
+void Chassis::follow_rings(const Quiesce&) const {
+  for (const auto& lcore : lcores) {
+    if (stage::Worker* worker = lcore->worker(); worker != nullptr) {
+      worker->follow_set();
+    }
+  }
+}
+
+void Chassis::route(std::uint16_t ring, const Quiesce& quiesced) const {
+  route_ring(lcores, ring, rings.read(quiesced), placement.read(quiesced));
 }
 
 void Chassis::give(const std::vector<stage::TenantShares>& shares, const Quiesce&) const {

@@ -60,6 +60,11 @@ struct Chassis {
                                                   const WriterLock& lock,
                                                   const lcore::Quiesce& quiesced);
 
+  /// All workers make room for the rings of the set in force.
+  void follow_rings(const lcore::Quiesce& quiesced) const;
+  /// Tells all lcores who works for this ring, by the placement in force.
+  void route(std::uint16_t ring, const lcore::Quiesce& quiesced) const;
+
   /// By place.
   std::vector<PortNode> port_nodes() const;
 
@@ -72,7 +77,9 @@ struct Chassis {
   GuardedCurrent<Placement> placement;
   const MemoryPlan plan;
   const Tenants tenants;
-  std::vector<EalMemory> memories; // by lcore: for what it works with
+  std::optional<conn::ConnectionOwners> owners;       // of several workers
+  std::optional<conn::PortBindings> ports_of_members; // likewise
+  std::vector<EalMemory> memories;                    // by lcore: for what it works with
   rte_mempool* pool = nullptr;
   GuardedCurrent<Ports> ports{Ports{}};
   l2::MacTable stations;

@@ -177,6 +177,8 @@ std::vector<LcoreSnapshot> Inspector::lcores() const {
 stage::RingSnapshot Inspector::snapshot_of(std::uint16_t ring, const Quiesce& quiesced) const {
   const stage::Worker& worker = chassis_.worker_of(ring, quiesced);
   stage::RingSnapshot snapshot = stage::snapshot_ring(worker, ring, lcore::Clock().now());
+  const Placement& placement = chassis_.placement.read(quiesced);
+  snapshot.lcore = placement.lcores[placement.worker_of_ring[ring]].id;
   // Behind a port that does not bridge nobody is pinned.
   std::erase_if(snapshot.unpinned, [&](std::uint16_t child) {
     const auto port = worker.incarnations().ports().port_of({ring, child});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/lcores.hpp"
 
+#include <algorithm>
+
 namespace weir::control {
 
 using lcore::Lcore;
@@ -24,7 +26,32 @@ lcore::Idle idle_of(config::Idle configured) {
   return lcore::Idle::spin;
 }
 
+void route_pair(Lcore& lcore, std::uint16_t pair, const Placement& placement, Lcore& first) {
+  lcore.route_pair(pair, first,
+                   placement.pair(pair).is_shared ? lcore::PairWorkers::several
+                                                  : lcore::PairWorkers::one);
+}
+
 } // namespace
+
+std::size_t workers_of(const Placement& placement) {
+  return static_cast<std::size_t>(
+      std::ranges::count(placement.lcores, true, &Placement::DataLcore::works));
+}
+
+void route_ring(lcore::LcoreSet& lcores, std::uint16_t ring, const ring::RingSet& rings,
+                const Placement& placement) {
+  const std::size_t worker = placement.worker_of_ring[ring];
+  for (const auto& lcore : lcores) {
+    for (std::uint16_t sender = 0; sender < rings.rings()[ring].senders(); ++sender) {
+      const std::uint16_t pair = rings.pair_of(ring::RingChild{ring, sender});
+      for (const std::uint16_t direction : {pair, rings.reverse_of(pair)}) {
+        route_pair(*lcore, direction, placement, lcores[placement.pair(direction).worker]);
+      }
+    }
+    lcore->route_ring(ring, lcores[worker], static_cast<std::uint16_t>(worker));
+  }
+}
 
 std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
                                                 const Lcore::Shared& shared,
@@ -44,6 +71,7 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
     if (place.works) {
       stage::Worker::Settings own = with_own_sessions(settings);
       own.queue_room = place.queue_room;
+      own.classifier.worker = static_cast<std::uint16_t>(lcores.size() - 1);
       own.memory = memories.empty() ? settings.memory : &memories[lcores.size() - 1];
       lcore.make_worker(place.rings, own);
     }
@@ -60,9 +88,12 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
     for (std::uint16_t port = 0; port < queues_of_port.size(); ++port) {
       lcore->route_port(port, *lcores[placement.transmitter_of_port[port]]);
     }
-    for (std::uint16_t ring_group = 0; ring_group < placement.worker_of_ring_group.size();
-         ++ring_group) {
-      lcore->route_ring_group(ring_group, *lcores[placement.worker_of_ring_group[ring_group]]);
+    for (std::uint16_t pair = 1; pair <= placement.pairs.size(); ++pair) {
+      route_pair(*lcore, pair, placement, *lcores[placement.pair(pair).worker]);
+    }
+    for (const std::uint16_t ring : shared.rings->present()) {
+      const std::size_t worker = placement.worker_of_ring[ring];
+      lcore->route_ring(ring, *lcores[worker], static_cast<std::uint16_t>(worker));
     }
     for (std::size_t i = 0; i < lcores.size() && settings.classifier.spare_rings != 0; ++i) {
       if (placement.lcores[i].works) {

@@ -4,6 +4,8 @@
 #include "control/memory.hpp"
 #include "control/placement.hpp"
 #include "lcore/lcore.hpp"
+#include "lcore/quiesce.hpp"
+#include "ring/ring_set.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -19,5 +21,12 @@ std::vector<std::unique_ptr<lcore::Lcore>>
 make_lcores(const Placement& placement, const lcore::Lcore::Shared& shared,
             const stage::Worker::Settings& settings,
             std::span<const lcore::TxQueues> queues_of_port, std::span<EalMemory> memories = {});
+
+/// How many lcores of the placement have a worker.
+std::size_t workers_of(const Placement& placement);
+
+/// Tells all lcores who works for this ring, and for its neighbours. They stand still.
+void route_ring(lcore::LcoreSet& lcores, std::uint16_t ring, const ring::RingSet& rings,
+                const Placement& placement);
 
 } // namespace weir::control

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
-#include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace weir::control {
 namespace {
+
+constexpr std::size_t kNobody = SIZE_MAX;
 
 bool plays(const config::LcoreConfig& lcore, config::Role role) {
   return std::find(lcore.roles.begin(), lcore.roles.end(), role) != lcore.roles.end();
@@ -38,26 +42,22 @@ int node_at(const std::vector<int>& nodes, std::size_t index) {
   return index < nodes.size() ? nodes[index] : kNoNode;
 }
 
-/// Deals each ring group once. The ring groups of withdrawn rings too: their neighbours' packets
-/// need a worker.
+/// Rings first. The neighbours of withdrawn rings too: their packets need a worker.
 void deal_rings(Placement& placement, const ring::RingSet& rings, Dealer& workers) {
-  std::map<std::uint16_t, std::size_t> dealt;
-  const auto worker_of = [&](std::uint16_t ring_group) {
-    const auto known = dealt.find(ring_group);
-    return known != dealt.end() ? known->second : dealt[ring_group] = workers.next();
-  };
   placement.worker_of_ring.resize(rings.rings().size());
   for (const std::uint16_t ring : rings.present()) {
-    const std::size_t worker = worker_of(rings.ring_group_of(ring));
-    placement.worker_of_ring[ring] = worker;
+    const std::size_t worker = workers.next();
+    placement.assign(ring, rings, worker);
     placement.lcores[worker].rings.push_back(ring);
   }
-  for (std::uint16_t pair = 1; pair <= rings.pairs(); ++pair) {
-    worker_of(rings.ring_group_of_pair(pair));
-  }
-  placement.worker_of_ring_group.resize(dealt.empty() ? 0 : dealt.rbegin()->first + 1u);
-  for (const auto& [ring_group, worker] : dealt) {
-    placement.worker_of_ring_group[ring_group] = worker;
+  const auto known = static_cast<std::uint16_t>(rings.pairs());
+  placement.pairs.resize(known, {.worker = kNobody});
+  for (std::uint16_t pair = 1; pair <= known; ++pair) {
+    if (placement.pair(pair).worker == kNobody) {
+      const std::size_t worker = workers.next();
+      placement.pairs[pair - 1u].worker = worker;
+      placement.pairs[rings.reverse_of(pair) - 1u].worker = worker;
+    }
   }
 }
 
@@ -79,9 +79,10 @@ void deal_helpers(Placement& placement) {
   }
 }
 
-/// By the frames that its rings can hold.
-std::size_t least_busy(const Placement& placement, const ring::RingSet& present) {
-  std::map<std::size_t, std::uint64_t> frames; // by lcore
+/// By lcore that works: frames that its rings can hold.
+std::map<std::size_t, std::uint64_t> frames_of_workers(const Placement& placement,
+                                                       const ring::RingSet& present) {
+  std::map<std::size_t, std::uint64_t> frames;
   for (std::size_t lcore = 0; lcore < placement.lcores.size(); ++lcore) {
     if (placement.lcores[lcore].works) {
       frames[lcore] = 0;
@@ -92,8 +93,36 @@ std::size_t least_busy(const Placement& placement, const ring::RingSet& present)
     frames[placement.worker_of_ring[ring]] +=
         std::uint64_t{spec.depth()} * spec.packets_per_message() * present.rings()[ring].children();
   }
-  return std::ranges::min_element(frames, {}, [](const auto& entry) { return entry.second; })
-      ->first;
+  return frames;
+}
+
+/// Of two neighbours of the ring; none: no ring has, or had, any of them.
+std::optional<std::size_t> first_worker_of(const Placement& placement, const ring::RingSet& present,
+                                           const ring::Ring& ring) {
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::uint16_t pair = present.pair_of(ring.source_of(sender), ring.destination_of(sender));
+    if (pair != 0) {
+      return placement.pair(pair).worker;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The present rings that have neighbours of this one.
+std::set<std::uint16_t> rings_beside(const ring::RingSet& present, const ring::Ring& ring) {
+  std::set<std::uint16_t> beside;
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::uint16_t pair = present.pair_of(ring.source_of(sender), ring.destination_of(sender));
+    if (pair == 0) {
+      continue;
+    }
+    for (const std::uint16_t direction : {pair, present.reverse_of(pair)}) {
+      for (const ring::RingChild& other : present.senders(direction)) {
+        beside.insert(other.ring);
+      }
+    }
+  }
+  return beside;
 }
 
 } // namespace
@@ -163,37 +192,35 @@ void Placement::close_port(std::uint16_t port) {
   }
 }
 
-void Placement::assign(std::uint16_t ring, std::uint16_t ring_group, std::size_t lcore) {
-  worker_of_ring.resize(std::max<std::size_t>(worker_of_ring.size(), ring + 1u));
-  worker_of_ring_group.resize(std::max<std::size_t>(worker_of_ring_group.size(), ring_group + 1u));
+void Placement::assign(std::uint16_t ring, const ring::RingSet& rings, std::size_t lcore) {
   assert(lcores[lcore].works);
+  worker_of_ring.resize(std::max<std::size_t>(worker_of_ring.size(), ring + 1u));
   worker_of_ring[ring] = lcore;
-  worker_of_ring_group[ring_group] = lcore;
+  pairs.resize(std::max(pairs.size(), rings.pairs()), {.worker = kNobody});
+  for (std::uint16_t sender = 0; sender < rings.rings()[ring].senders(); ++sender) {
+    const std::uint16_t forward = rings.pair_of(ring::RingChild{ring, sender});
+    for (const std::uint16_t number : {forward, rings.reverse_of(forward)}) {
+      Pair& pair = pairs[number - 1u];
+      pair.worker = pair.worker == kNobody ? lcore : pair.worker;
+      pair.is_shared = pair.is_shared || pair.worker != lcore;
+    }
+  }
 }
 
 std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
                        const ring::Ring& ring) {
-  std::set<std::size_t> known;
-  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
-    const std::uint16_t pair = present.pair_of(ring.source_of(sender), ring.destination_of(sender));
-    if (pair != 0) {
-      known.insert(placement.worker_of_ring_group[present.ring_group_of_pair(pair)]);
-    }
+  std::map<std::size_t, std::size_t> beside;
+  for (const std::uint16_t other : rings_beside(present, ring)) {
+    ++beside[placement.worker_of_ring[other]];
   }
-  if (known.size() == 1) {
-    return *known.begin();
-  }
-  if (known.empty()) {
-    return least_busy(placement, present);
-  }
-  std::vector<unsigned> lcores;
-  for (const std::size_t worker : known) {
-    lcores.push_back(placement.lcores[worker].id);
-  }
-  throw std::invalid_argument(fmt::format(
-      "ring {}: its neighbours are neighbours in other rings, perhaps withdrawn ones, for which "
-      "lcores {} work; allowed: neighbours of one lcore's rings, or new ones",
-      ring.spec().id, fmt::join(lcores, " and ")));
+  const std::optional<std::size_t> first = first_worker_of(placement, present, ring);
+  const auto frames = frames_of_workers(placement, present);
+  return std::ranges::min_element(frames, {},
+                                  [&](const auto& worker) {
+                                    return std::tuple(beside[worker.first], worker.second,
+                                                      worker.first != first);
+                                  })
+      ->first;
 }
 
 std::string eal_lcores(const Placement& placement) {

@@ -45,26 +45,34 @@ struct Placement {
   std::vector<std::size_t> receivers;    // lcores with the role rx
   std::vector<std::size_t> transmitters; // lcores with the role tx
   std::vector<std::size_t> transmitter_of_port;
-  std::vector<std::size_t>
-      worker_of_ring_group; // by ring group number, those of withdrawn rings included
   std::vector<std::size_t> worker_of_ring; // by index in the set
 
-  /// The lcore works for one ring more, in this ring group.
-  void assign(std::uint16_t ring, std::uint16_t ring_group, std::size_t lcore);
+  /// Two ring neighbours, those of withdrawn rings included.
+  struct Pair {
+    std::size_t worker = 0; // the first one, which also has what belongs to no known connection
+    bool is_shared = false; // others have, or had, rings of these neighbours too
+  };
+
+  std::vector<Pair> pairs; // by number in the set, from 1 on
+
+  const Pair& pair(std::uint16_t number) const { return pairs[number - 1u]; }
+
+  /// The lcore works for this ring of the set.
+  void assign(std::uint16_t ring, const ring::RingSet& rings, std::size_t lcore);
   /// Deals a port's queues out to the receivers with the fewest, and the port to the transmitter
   /// with the fewest. Where lcores of the port's NUMA node have the role, only they get any.
   void open_port(std::uint16_t port, std::uint16_t rx_queues, int node);
   void close_port(std::uint16_t port);
 };
 
-/// Deals receive queues, ports and ring groups out to the lcores with the role, in turn.
+/// Deals receive queues, ports and rings out to the lcores with the role, in turn. So parallel
+/// rings, which the configuration has one after the other, get different workers.
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
 Placement place(const config::Config& config, const ring::RingSet& rings,
                 const NumaNodes& nodes = {});
 
-/// Which lcore is to work for one ring more: the one that works for its neighbours already, for
-/// they must share one, otherwise the one whose rings hold the fewest frames. Throws
-/// std::invalid_argument if several lcores work for its neighbours; what() names them.
+/// Which lcore is to work for one ring more: the one that works for the fewest rings of its
+/// neighbours, then the one whose rings hold the fewest frames, then its neighbours' first one.
 std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
                        const ring::Ring& ring);
 

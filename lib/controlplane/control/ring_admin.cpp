@@ -176,10 +176,9 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Work
   assert(!rings.ring_with_id(spec.id));
   auto next = std::make_shared<const ring::RingSet>(rings.with(spec));
   const std::uint16_t index = rings.next_index();
-  const std::uint16_t ring_group = next->ring_group_of(index);
   captures_.learn(index, spec, lock);
   Placement placement = chassis_.placement.read(lock);
-  placement.assign(index, ring_group, lcore);
+  placement.assign(index, *next, lcore);
   auto placed = std::make_shared<const Placement>(std::move(placement));
   const auto shares = chassis_.tenants.shares(*next, *placed);
   const RuleSweep sweep(chassis_, lock);
@@ -187,6 +186,7 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Work
   const Quiesce quiesced(chassis_.lcores);
   next = chassis_.swap_rings(std::move(next), lock, quiesced);
   room.state.heard_at_ns = lcore::Clock().now().ns;
+  chassis_.follow_rings(quiesced);
   chassis_.worker_at(lcore, quiesced).adopt(index, std::move(room));
   std::vector<RingCare>& all_care = care_.change(lock, quiesced);
   all_care.resize(chassis_.rings.read(quiesced).rings().size());
@@ -194,9 +194,7 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Work
   all_care[index] = care;
   placed = chassis_.placement.swap(std::move(placed), lock, quiesced);
   chassis_.give(shares, quiesced);
-  for (const auto& other : chassis_.lcores) {
-    other->route_ring_group(ring_group, chassis_.lcores[lcore]);
-  }
+  chassis_.route(index, quiesced);
 }
 
 bool RingAdmin::has(ring::RingBirth birth) {

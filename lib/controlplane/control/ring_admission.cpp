@@ -64,7 +64,7 @@ std::size_t RingAdmission::add(const ring::RingSpec& spec) {
   const std::size_t lcore = worker_for(ring);
   RingBudget::check_memory(ring, rings_, free_.memory);
   const std::uint16_t index = rings_.next_index();
-  placement_.assign(index, next.ring_group_of(index), lcore);
+  placement_.assign(index, next, lcore);
   assert(free_.places[lcore] >= ring.senders() && free_.memory >= slot_bytes_of(ring));
   free_.places[lcore] -= ring.senders();
   free_.memory -= slot_bytes_of(ring);

@@ -37,7 +37,7 @@ SteeringPlan plan_steering(const ring::RingSet& rings, const Placement& placemen
     if (!rings.may_enter(pair, port)) {
       continue;
     }
-    const std::size_t worker = placement.worker_of_ring_group[rings.ring_group_of_pair(pair)];
+    const std::size_t worker = placement.pair(pair).worker;
     if (const auto queue = queue_of(placement.lcores[worker], port)) {
       plan.rules.push_back({rings.source_of(pair), rings.destination_of(pair), *queue});
     } else {

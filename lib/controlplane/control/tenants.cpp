@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace weir::control {
 namespace {
@@ -212,12 +212,12 @@ std::vector<stage::TenantShares> Tenants::shares(const ring::RingSet& present,
   }
   stage::TenantShares none;
   none.rates.resize(tenants_.size());
-  none.tenants.resize(placement.worker_of_ring_group.size(), stage::FairQueue::kNoTenant);
+  none.tenants.resize(present.ring_groups(), stage::FairQueue::kNoTenant);
   shares.resize(placement.lcores.size(), none);
   for (std::uint16_t tenant = 0; tenant < tenants_.size(); ++tenant) {
-    std::map<std::uint16_t, std::size_t> ring_groups; // and the lcore of each
+    std::set<std::pair<std::uint16_t, std::size_t>> ring_groups; // with each lcore of theirs
     for (const std::uint16_t ring : use_of(tenants_[tenant], present).rings) {
-      ring_groups[present.ring_group_of(ring)] = placement.worker_of_ring[ring];
+      ring_groups.emplace(present.ring_group_of(ring), placement.worker_of_ring[ring]);
     }
     const std::uint64_t rate = tenants_[tenant].packets_per_second.value_or(0);
     for (const auto& [ring_group, lcore] : ring_groups) {

@@ -115,13 +115,13 @@ bool has_hellos(const control::Switch& weir, std::uint32_t ring) {
       [ring](const conn::RefusedHello& hello) { return hello.header.ring_id.get() == ring; });
 }
 
-/// Each group counts once, however many of the tenant's rings are in it.
+/// At each worker each group counts once, however many of the tenant's rings are in it.
 stage::LineSnapshot lines_of(const control::TenantUse& use, const control::RingsSeen& seen) {
   stage::LineSnapshot sum;
-  std::set<std::uint16_t> counted;
+  std::set<std::pair<unsigned, std::uint16_t>> counted; // lcore and group
   for (const stage::RingSnapshot& ring : seen.rings) {
     if (std::ranges::count(use.rings, ring.ring) != 0 &&
-        counted.insert(seen.set->ring_group_of(ring.ring)).second) {
+        counted.emplace(ring.lcore, seen.set->ring_group_of(ring.ring)).second) {
       sum.waiting += ring.line.waiting;
       sum.counters.waited += ring.line.counters.waited;
       sum.counters.queue_full += ring.line.counters.queue_full;

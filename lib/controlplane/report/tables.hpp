@@ -141,6 +141,7 @@ inline constexpr TableOf kRings{
     column("world", "ranks", [](const RingRow& r) { return r.spec.world(); }),
     column("window", "window", [](const RingRow& r) { return r.spec.window; }),
     column("mtu", "mtu", [](const RingRow& r) { return r.spec.mtu; }),
+    column("lcore", "lcore", [](const RingRow& r) { return r.ring.lcore; }),
     column("epoch", "epoch", [](const RingRow& r) { return r.epoch(); }),
     column("connected", "connected", [](const RingRow& r) { return r.connected(); }),
     column("hellos", "hellos", [](const RingRow& r) { return r.ring.counters.hellos; }),

@@ -73,13 +73,15 @@ Verdict Classifier::classify(Frame& frame, std::uint64_t now) {
   }
 }
 
-/// True for a hello of a ring that has no port for this member yet. Two rings may share two
+/// True for a hello of a ring that has no port for this member yet, or that another worker has,
+/// which asks then. Two rings may share two
 /// neighbours; what one ring's hellos said of a port must not keep the other ring from forming.
 bool Classifier::greets_unbound_ring(const Frame& frame) const {
   const InaHeader* ina = wire::find_ina_header(frame);
   ring::RingChild sender;
   return ina != nullptr && wire::is_hello(frame, *ina) &&
-         !why_foreign(*current_, frame, *ina, sender) && !incarnations_.ports().port_of(sender);
+         !why_foreign(*current_, frame, *ina, sender) &&
+         (!incarnations_.has(sender.ring) || !incarnations_.ports().port_of(sender));
 }
 
 /// The packet's connection; nullptr when the switch has none. `epoch` is from the packet's INA
@@ -151,6 +153,9 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   if (connection != nullptr && connection->state == ConnectionState::dead) {
     connection->last_seen = now; // its requester is alive, whatever happens to the message
   }
+  if (!incarnations_.has(sender.ring)) [[unlikely]] {
+    return start_elsewhere(frame, sender);
+  }
   const Opening opening = opening_of(*current_, frame, *ina, sender);
   if (incarnations_.ports().port_of(sender).value_or(frame.ingress) != frame.ingress) {
     return dropped(DropReason::wrong_port);
@@ -164,6 +169,14 @@ Verdict Classifier::start_of_message(Frame& frame, std::uint64_t now) {
   }
   return ring.is_parent(sender.child) ? hello_from_above(opening, connection, now)
                                       : hello(opening, connection, now);
+}
+
+/// Of a ring that another worker has. Its messages come here only on connections that it has not
+/// admitted.
+Verdict Classifier::start_elsewhere(const Frame& frame, const ring::RingChild& sender) {
+  return wire::is_hello(frame, header_of(frame))
+             ? Verdict{.step = Step::elsewhere, .ring = sender.ring, .child = sender.child}
+             : dropped(DropReason::no_connection);
 }
 
 /// A FIRST or ONLY whose result has left. Of its header only the session counts: with in-place

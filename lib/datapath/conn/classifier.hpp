@@ -44,6 +44,7 @@ class Classifier {
                       std::uint64_t now);
   Verdict other_request(frame::Frame& frame, std::uint64_t now);
   Verdict start_of_message(frame::Frame& frame, std::uint64_t now);
+  static Verdict start_elsewhere(const frame::Frame& frame, const ring::RingChild& sender);
   Verdict inside_message(frame::Frame& frame, std::uint64_t now);
   Verdict inside_ring_message(const frame::Frame& frame, const Connection& connection);
   Verdict plain_start(const frame::Frame& frame, Connection* connection, std::uint64_t now);

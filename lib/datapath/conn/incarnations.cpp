@@ -84,7 +84,9 @@ Incarnations::Incarnations(const ring::CurrentRings& current,
       aging_(settings.aging), connections_(table_settings(*current, rings, settings)),
       requesters_(decltype(requesters_)::kRoomy * children_of(*current, rings, settings),
                   settings.hash_key),
-      ports_(current), spare_children_(settings.spare_children) {
+      ports_(settings.ports_of_members != nullptr ? *settings.ports_of_members
+                                                  : own_ports_.emplace(current)),
+      owners_(settings.owners), worker_(settings.worker), spare_children_(settings.spare_children) {
   rings_.reserve(current_->rings().size() + settings.spare_rings);
   rings_.resize(current_->rings().size());
   for (const std::uint16_t ring : rings) {
@@ -325,6 +327,9 @@ void Incarnations::admit(const WaitingHello& hello, const ring::RingChild& sende
   state.admitted[sender.child] = &connection;
   state.histories[sender.child].begin(frame.packet.psn, shape_of(header_of(frame)));
   ports_.bind(sender, frame.ingress);
+  if (owners_ != nullptr) {
+    owners_->admit(queue_pair_of(frame), worker_);
+  }
   begin_flow(hello, sender, now);
 }
 
@@ -338,6 +343,9 @@ void Incarnations::begin_flow(const WaitingHello& hello, const ring::RingChild& 
   flow.claim = hello.claim;
   if (hello.claim != 0) {
     name_requester(sender);
+  }
+  if (hello.claim != 0 && owners_ != nullptr) {
+    owners_->claim(answers_to(sender), worker_);
   }
 }
 
@@ -356,6 +364,11 @@ void Incarnations::name_requester(const ring::RingChild& sender) {
   ++requester->claimants;
 }
 
+/// As the packets name it that acknowledge what the sender has sent.
+QueuePair Incarnations::answers_to(const ring::RingChild& sender) const {
+  return {current_->reverse_of(current_->pair_of(sender)), flow_of(sender).own_qp};
+}
+
 void Incarnations::end_flow(const ring::RingChild& sender) {
   recovery::Flow& flow = flow_of(sender);
   flow.is_live = false;
@@ -363,6 +376,9 @@ void Incarnations::end_flow(const ring::RingChild& sender) {
     return;
   }
   claims_.remove(flow.claim);
+  if (owners_ != nullptr) {
+    owners_->give_up_claim(answers_to(sender));
+  }
   const std::uint16_t pair = current_->pair_of(sender);
   Requester* requester = requesters_.find(requester_key(pair, flow.own_qp));
   if (requester == nullptr) {
@@ -373,7 +389,7 @@ void Incarnations::end_flow(const ring::RingChild& sender) {
     return requesters_.erase(*requester);
   }
   for (const ring::RingChild& other : current_->senders(pair)) {
-    if (flow_of(other).is_live && flow_of(other).own_qp == flow.own_qp) {
+    if (has(other.ring) && flow_of(other).is_live && flow_of(other).own_qp == flow.own_qp) {
       requester->sender = other;
     }
   }
@@ -389,7 +405,8 @@ std::optional<ring::RingChild> Incarnations::sender_acknowledged_by(const Frame&
 bool Incarnations::is_only_requester(const ring::RingChild& sender) const {
   const Requester* requester =
       requesters_.find(requester_key(current_->pair_of(sender), flow_of(sender).own_qp));
-  return requester != nullptr && requester->claimants == 1;
+  return requester != nullptr && requester->claimants == 1 &&
+         (owners_ == nullptr || owners_->is_sole_claim(answers_to(sender), worker_));
 }
 
 bool Incarnations::may_answer(const ring::RingChild& sender) const {
@@ -421,6 +438,18 @@ void Incarnations::leave_ring(Connection& connection) {
   rings_[connection.ring]->admitted[connection.child] = nullptr;
   connection.state = ConnectionState::dead;
   connection.aging = std::max(aging_, sixteen_ack_timeouts(connection.ack_timeout));
+  if (owners_ != nullptr) {
+    owners_->end({connection.pair, connection.qp}, worker_);
+  }
+}
+
+void Incarnations::leave_moved(std::uint64_t now) {
+  owners_->take_moved(worker_, [&](const QueuePair& name) {
+    Connection* connection = connections_.find_ring(name, now);
+    if (connection != nullptr && connection->state == ConnectionState::live) {
+      leave_ring(*connection);
+    }
+  });
 }
 
 void Incarnations::forget_ring_of(Connection& dead) {
@@ -542,7 +571,7 @@ void Incarnations::give_up_overtaken(const Frame& frame,
     return;
   }
   for (const ring::RingChild& sender : current_->senders(frame.pair)) {
-    if (current_->rings()[sender.ring].is_parent(sender.child)) {
+    if (!has(sender.ring) || current_->rings()[sender.ring].is_parent(sender.child)) {
       continue;
     }
     for (WaitingHello& hello : rings_[sender.ring]->hellos.of(sender.child)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "conn/connection_owners.hpp"
 #include "conn/connection_table.hpp"
 #include "conn/foreign_sessions.hpp"
 #include "conn/incarnation.hpp"
@@ -92,6 +93,9 @@ class Incarnations {
     // Shared by the whole switch; they outlive the worker.
     ForeignSessions* foreign_sessions = nullptr;
     QueuePairClaims* claims = nullptr;
+    PortBindings* ports_of_members = nullptr; // nullptr: there is one worker, with its own
+    ConnectionOwners* owners = nullptr;       // nullptr: there is one worker
+    ConnectionOwners::Worker worker = 0;      // its number among them
   };
 
   /// `rings` are the indices of those that this worker owns; `current` outlives this object.
@@ -175,10 +179,7 @@ class Incarnations {
   // What is known of a ring. `ring` is one of this worker's, and not withdrawn.
 
   /// Whether it is.
-  bool has(std::uint16_t ring) const {
-    assert(ring < rings_.size());
-    return rings_[ring].has_value();
-  }
+  bool has(std::uint16_t ring) const { return ring < rings_.size() && rings_[ring].has_value(); }
 
   const std::optional<Incarnation>& incarnation_of(std::uint16_t ring) const {
     assert(has(ring));
@@ -260,6 +261,12 @@ class Incarnations {
 
   const PortBindings& ports() const { return ports_; }
 
+  /// Whether leave_moved() has something to do.
+  bool has_moved() const { return owners_ != nullptr && owners_->has_moved(worker_); }
+
+  /// Lets the connections die that rings of other workers have admitted.
+  void leave_moved(std::uint64_t now);
+
   /// Whether the child is bound to the port, or a hello of it waits that came by it.
   bool speaks_by(const ring::RingChild& child, std::uint16_t port) const;
 
@@ -291,6 +298,7 @@ class Incarnations {
   void end_flow(const ring::RingChild& sender);
   void name_requester(const ring::RingChild& sender);
   bool is_only_requester(const ring::RingChild& sender) const;
+  QueuePair answers_to(const ring::RingChild& sender) const;
   void move_claim(const ring::RingChild& sender, std::uint16_t port);
   void end_incarnation(std::uint16_t ring);
   void admit_parent(frame::Frame& total, const ring::RingChild& parent, std::uint64_t now);
@@ -305,8 +313,11 @@ class Incarnations {
   QueuePairClaims& claims_;
   std::uint64_t aging_;
   ConnectionTable connections_;
-  BucketTable<Requester> requesters_; // by pair and own queue pair of the live senders
-  PortBindings ports_;
+  BucketTable<Requester> requesters_;     // by pair and own queue pair of the live senders
+  std::optional<PortBindings> own_ports_; // of the only worker
+  PortBindings& ports_;
+  ConnectionOwners* owners_; // nullptr: there is one worker
+  ConnectionOwners::Worker worker_;
   std::uint32_t spare_children_;                      // for whose connections there is room
   std::vector<std::optional<RingConnections>> rings_; // by index; set for this worker's
   std::vector<GivenUp> given_up_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/port_bindings.hpp"
 
+#include "conn/spin_lock.hpp"
+
+#include <atomic>
 #include <cassert>
 
 namespace weir::conn {
@@ -17,6 +20,7 @@ PortBindings::PortBindings(const ring::CurrentRings& current)
 }
 
 void PortBindings::adopt(std::uint16_t ring) {
+  const SpinLock lock(is_locked_);
   make_room_for(ring);
   update_all(ring);
 }
@@ -39,11 +43,13 @@ void PortBindings::update_all(std::uint16_t ring) {
 }
 
 void PortBindings::bind(const ring::RingChild& child, std::uint16_t port) {
+  const SpinLock lock(is_locked_);
   greeted_[child.ring][child.child] = port;
   update(child);
 }
 
 void PortBindings::update_configured(std::uint16_t ring) {
+  const SpinLock lock(is_locked_);
   for (std::uint16_t child = 0; child < greeted_[ring].size(); ++child) {
     std::optional<std::uint16_t>& greeted = greeted_[ring][child];
     greeted = greeted ? bound_port_of({ring, child}) : greeted;
@@ -52,6 +58,7 @@ void PortBindings::update_configured(std::uint16_t ring) {
 }
 
 void PortBindings::release(std::uint16_t ring) {
+  const SpinLock lock(is_locked_);
   for (std::uint16_t child = 0; child < greeted_[ring].size(); ++child) {
     greeted_[ring][child].reset();
     update({ring, child});
@@ -74,8 +81,7 @@ void PortBindings::update(const ring::RingChild& child) {
 
 void PortBindings::update_source(std::uint16_t pair) {
   assert(pair != 0 && pair <= sources_.size());
-  std::uint64_t& source = sources_[pair - 1u];
-  source = 0;
+  std::uint64_t source = 0;
   for (const ring::RingChild& sender : current_->senders(pair)) {
     if (const auto port = port_of(sender)) {
       source |= std::uint64_t{1} << *port;
@@ -86,6 +92,7 @@ void PortBindings::update_source(std::uint16_t pair) {
       source |= std::uint64_t{1} << *port;
     }
   }
+  std::atomic_ref(sources_[pair - 1u]).store(source, std::memory_order_relaxed);
 }
 
 } // namespace weir::conn

@@ -3,7 +3,9 @@
 
 #include "ring/current_rings.hpp"
 
+#include <atomic>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,19 +15,19 @@ namespace weir::conn {
 
 /// The port of each member, from the configuration, or from its hello during the incarnation
 /// (docs/protocol.md §3, "Ports"). Rings that share two neighbours may have learnt different ports
-/// from hellos. So an intruder in one ring cannot block another ring. One lcore owns an object and
-/// asks only about its own groups' pairs.
+/// from hellos. So an intruder in one ring cannot block another ring. All workers share an object;
+/// each asks of its own rings alone, and of any pair.
 class PortBindings {
  public:
   /// `current` outlives the object.
   explicit PortBindings(const ring::CurrentRings& current);
 
-  /// Adds a ring that has joined the current set.
+  /// Adds a ring that has joined the current set. All workers stand still.
   void adopt(std::uint16_t ring);
 
   /// False when rings bind the pair's source, but none of them to this port.
   bool may_enter(std::uint16_t pair, std::uint16_t ingress) const {
-    const std::uint64_t ports = sources_[pair - 1u];
+    const std::uint64_t ports = source_ports_of(pair);
     return ports == 0 || (ports >> ingress & 1) != 0;
   }
 
@@ -46,7 +48,7 @@ class PortBindings {
 
   /// The port for all traffic to the pair's destination, if its rings agree on one.
   std::optional<std::uint16_t> destination_of(std::uint16_t pair) const {
-    const std::uint64_t ports = sources_[current_->reverse_of(pair) - 1u];
+    const std::uint64_t ports = source_ports_of(current_->reverse_of(pair));
     return std::has_single_bit(ports)
                ? std::optional(static_cast<std::uint16_t>(std::countr_zero(ports)))
                : std::nullopt;
@@ -63,6 +65,11 @@ class PortBindings {
   void release(std::uint16_t ring);
 
  private:
+  std::uint64_t source_ports_of(std::uint16_t pair) const {
+    assert(pair != 0 && pair <= sources_.size());
+    return std::atomic_ref(sources_[pair - 1u]).load(std::memory_order_relaxed);
+  }
+
   void make_room_for(std::uint16_t ring);
   void update_all(std::uint16_t ring);
   void update(const ring::RingChild& child);
@@ -75,7 +82,9 @@ class PortBindings {
   std::vector<PortsBySender> ports_;     // by ring: of each child, and of the parent
   std::vector<PortsBySender> greeted_;   // by ring
   std::vector<PortsBySender> receivers_; // by ring and sender: the port where each connection leads
-  std::vector<std::uint64_t> sources_;   // by pair: a set of ports
+  // By pair: a set of ports. Written under the lock, read at any time.
+  mutable std::vector<std::uint64_t> sources_;
+  std::atomic_flag is_locked_ = ATOMIC_FLAG_INIT; // for changes
 };
 
 } // namespace weir::conn

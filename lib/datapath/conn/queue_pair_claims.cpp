@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conn/queue_pair_claims.hpp"
 
+#include "conn/spin_lock.hpp"
+
 #include <cassert>
 #include <optional>
 
 namespace weir::conn {
-
-/// Spins: nobody holds it for longer than one look-up.
-class QueuePairClaims::Lock {
- public:
-  explicit Lock(std::atomic_flag& flag) : flag_(flag) {
-    while (flag_.test_and_set(std::memory_order_acquire)) {
-    }
-  }
-
-  ~Lock() { flag_.clear(std::memory_order_release); }
-
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  std::atomic_flag& flag_;
-};
 
 QueuePairClaims::QueuePairClaims(std::uint32_t claims, const HashKey& hash_key)
     : hash_key_(hash_key), claimants_(decltype(claimants_)::kRoomy * claims, hash_key) {}
@@ -43,7 +28,7 @@ std::uint64_t QueuePairClaims::name_of(const wire::IpAddress& source, std::uint3
 }
 
 void QueuePairClaims::add(std::uint64_t name) {
-  const Lock lock(is_locked_);
+  const SpinLock lock(is_locked_);
   std::uint32_t* claimants = claimants_.find(name);
   if (claimants == nullptr) {
     claimants = claimants_.insert(name);
@@ -54,7 +39,7 @@ void QueuePairClaims::add(std::uint64_t name) {
 }
 
 void QueuePairClaims::remove(std::uint64_t name) {
-  const Lock lock(is_locked_);
+  const SpinLock lock(is_locked_);
   std::uint32_t* claimants = claimants_.find(name);
   assert(claimants == nullptr || *claimants != 0);
   if (claimants != nullptr && --*claimants == 0) {
@@ -63,7 +48,7 @@ void QueuePairClaims::remove(std::uint64_t name) {
 }
 
 bool QueuePairClaims::is_sole(std::uint64_t name) {
-  const Lock lock(is_locked_);
+  const SpinLock lock(is_locked_);
   const std::uint32_t* claimants = claimants_.find(name);
   return claimants != nullptr && *claimants == 1;
 }

@@ -37,8 +37,6 @@ class QueuePairClaims {
   bool is_sole(std::uint64_t name);
 
  private:
-  class Lock;
-
   HashKey hash_key_;
   BucketTable<std::uint32_t> claimants_; // by name
   std::atomic_flag is_locked_ = ATOMIC_FLAG_INIT;

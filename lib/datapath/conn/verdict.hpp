@@ -24,6 +24,7 @@ struct Verdict {
     climb,      // the same, the last one of its incarnation: tell the switch above
     begin,      // the last hello of its incarnation; call Incarnations::begin() next
     descend,    // the hello's result from above; call Incarnations::begin_below() next
+    elsewhere,  // a hello of a ring that another worker has: hand it over
     refuse,     // a hello that its ring does not take: drop it
     drop,
   };

@@ -13,8 +13,8 @@ std::string handoff_name(char stage, unsigned from, unsigned to) {
 
 } // namespace
 
-Handoffs::Handoffs(unsigned lcore, int node, std::size_t ring_groups, RoundCounters& rounds)
-    : lcore_(lcore), node_(node), rounds_(rounds), worker_routes_(ring_groups) {}
+Handoffs::Handoffs(unsigned lcore, int node, std::size_t pairs, RoundCounters& rounds)
+    : lcore_(lcore), node_(node), rounds_(rounds), pair_routes_(pairs) {}
 
 /// The values for `receiver`. They go through a ring in its inbox, which this makes on first use,
 /// on the receiver's NUMA node.
@@ -57,9 +57,25 @@ void Handoffs::reach_transmitter(Handoffs& transmitter) {
   }
 }
 
-void Handoffs::route_ring_group(std::uint16_t ring_group, Handoffs& worker) {
-  worker_routes_.resize(std::max<std::size_t>(worker_routes_.size(), ring_group + 1u));
-  worker_routes_[ring_group] = &worker == this ? nullptr : outbox_to(worker);
+void Handoffs::route_pair(std::uint16_t pair, Handoffs& worker, PairWorkers workers) {
+  assert(pair != 0);
+  pair_routes_.resize(std::max<std::size_t>(pair_routes_.size(), pair));
+  const PairRoute route{&worker == this ? nullptr : outbox_to(worker), workers};
+  if (route == PairRoute()) {
+    pair_routes_[pair - 1u] = nullptr;
+    return;
+  }
+  const auto known = std::ranges::find(routes_, route);
+  pair_routes_[pair - 1u] = known == routes_.end() ? &routes_.emplace_back(route) : &*known;
+}
+
+void Handoffs::route_ring(std::uint16_t ring, Handoffs& worker,
+                          conn::ConnectionOwners::Worker number) {
+  Outbox<rte_mbuf*>* const way = &worker == this ? nullptr : outbox_to(worker);
+  ring_routes_.resize(std::max<std::size_t>(ring_routes_.size(), ring + 1u));
+  ring_routes_[ring] = way;
+  workers_.resize(std::max<std::size_t>(workers_.size(), number + 1u));
+  workers_[number] = way;
 }
 
 void Handoffs::route_port(std::uint16_t port, Handoffs& transmitter) {

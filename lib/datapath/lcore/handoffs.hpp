@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "conn/connection_owners.hpp"
 #include "frame/counters.hpp"
 #include "frame/frame.hpp"
 #include "l2/port_set.hpp"
@@ -15,7 +16,9 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -38,6 +41,9 @@ using TxHandoff = Handoff<TxRequest>;
 using WorkerHandoff = Handoff<rte_mbuf*>;
 using ReductionHandoff = Handoff<slot::Reduction*>;
 
+/// Of two ring neighbours: whether rings of several workers share them.
+enum class PairWorkers : std::uint8_t { one, several };
+
 /// Entries of a hand-off ring. There are rings for frames to a worker, for frames to transmit in
 /// each traffic class (so that other traffic takes no place from results), and for reductions.
 inline constexpr unsigned kHandoffEntries = 4096;
@@ -48,7 +54,8 @@ inline constexpr std::array<unsigned, frame::kTrafficClasses> kTxHandoffEntries{
 class Handoffs : public slot::ReductionHelpers {
  public:
   /// `node` is the lcore's NUMA node. Its inboxes are in memory of this node.
-  Handoffs(unsigned lcore, int node, std::size_t ring_groups, RoundCounters& rounds);
+  /// All that comes between these pairs of neighbours is this lcore's until it is told otherwise.
+  Handoffs(unsigned lcore, int node, std::size_t pairs, RoundCounters& rounds);
 
   // Setup, while all lcores are stopped.
 
@@ -56,8 +63,11 @@ class Handoffs : public slot::ReductionHelpers {
   void reach_worker(Handoffs& worker);
   /// Makes the rings to another lcore that transmits, before they are needed.
   void reach_transmitter(Handoffs& transmitter);
-  /// Packets of this ring group go to `worker`, which may be this lcore's.
-  void route_ring_group(std::uint16_t ring_group, Handoffs& worker);
+  /// Packets of this pair of neighbours go to `worker`, which may be this lcore's. Where rings of
+  /// several workers share the pair, to the worker that has the packet's connection, if one has it.
+  void route_pair(std::uint16_t pair, Handoffs& worker, PairWorkers workers);
+  /// The ring is `worker`'s, which may be this lcore's and has this number among all workers.
+  void route_ring(std::uint16_t ring, Handoffs& worker, conn::ConnectionOwners::Worker number);
   /// Frames for this port go to `transmitter`, which may be this lcore's.
   void route_port(std::uint16_t port, Handoffs& transmitter);
   /// The other lcore also makes reductions for this lcore's worker, when it has time.
@@ -65,11 +75,26 @@ class Handoffs : public slot::ReductionHelpers {
 
   // To other lcores.
 
-  /// Whether this lcore's own worker has the ring group.
-  bool is_own_ring_group(std::uint16_t ring_group) const {
-    assert(ring_group < worker_routes_.size());
-    return worker_routes_[ring_group] == nullptr;
+  /// Whether this lcore's own worker has all that comes between these neighbours.
+  bool is_own_pair(std::uint16_t pair) const {
+    assert(pair != 0 && pair <= pair_routes_.size());
+    return pair_routes_[pair - 1u] == nullptr;
   }
+
+  /// The way to the worker that has the frame: nullptr where this lcore has it. Not for a pair of
+  /// this lcore's own.
+  Outbox<rte_mbuf*>* way_of(const frame::Frame& frame, const conn::ConnectionOwners* owners) const {
+    const PairRoute& route = *pair_routes_[frame.pair - 1u];
+    if (route.workers == PairWorkers::one) {
+      return route.first;
+    }
+    assert(owners != nullptr);
+    const std::optional<conn::ConnectionOwners::Worker> owner = owners->owner_of(frame);
+    return owner ? workers_[*owner] : route.first;
+  }
+
+  /// The way to the worker that has the ring: nullptr where this lcore has it.
+  Outbox<rte_mbuf*>* way_to_ring(std::uint16_t ring) const { return ring_routes_[ring]; }
 
   /// Whether frames of this class leave by this lcore's own queue of the port.
   bool is_own_port(frame::TrafficClass traffic, std::uint16_t port) const {
@@ -79,11 +104,10 @@ class Handoffs : public slot::ReductionHelpers {
   /// To the worker of another lcore. Calls `refuse` with each mbuf that this one is too slow to
   /// take: now this or an earlier one, or in flush().
   template <typename Refuse>
-  void handoff(rte_mbuf* mbuf, std::uint16_t ring_group, Refuse&& refuse) {
+  void handoff(rte_mbuf* mbuf, Outbox<rte_mbuf*>& way, Refuse&& refuse) {
     ++out_;
     ++rounds_.handed_over;
-    assert(!is_own_ring_group(ring_group));
-    worker_routes_[ring_group]->handoff(mbuf, [&](rte_mbuf* refused) {
+    way.handoff(mbuf, [&](rte_mbuf* refused) {
       take_back();
       refuse(refused);
     });
@@ -180,6 +204,14 @@ class Handoffs : public slot::ReductionHelpers {
   }
 
  private:
+  /// Where the packets of two neighbours go.
+  struct PairRoute {
+    Outbox<rte_mbuf*>* first = nullptr; // the pair's first worker; nullptr: this lcore's
+    PairWorkers workers = PairWorkers::one;
+
+    bool operator==(const PairRoute&) const = default;
+  };
+
   static constexpr unsigned kMostRequests = 32;
   static constexpr unsigned kReductionBurst = 4;          // slots
   static constexpr std::size_t kMinBytesToOffload = 2048; // of a slot, all ranks
@@ -226,7 +258,10 @@ class Handoffs : public slot::ReductionHelpers {
   std::uint64_t in_ = 0;
 
   // Where frames go next. nullptr: this lcore has the next stage too.
-  std::vector<Outbox<rte_mbuf*>*> worker_routes_; // by ring group
+  std::deque<PairRoute> routes_;                // those that there are
+  std::vector<const PairRoute*> pair_routes_;   // by pair
+  std::vector<Outbox<rte_mbuf*>*> ring_routes_; // by ring
+  std::vector<Outbox<rte_mbuf*>*> workers_;     // by number
   std::array<std::array<Outbox<TxRequest>*, l2::kMaxPorts>, frame::kTrafficClasses> tx_routes_{};
   Outboxes<rte_mbuf*> worker_outboxes_;
   std::array<Outboxes<TxRequest>, frame::kTrafficClasses> tx_outboxes_; // by class, ring first

@@ -23,8 +23,7 @@ constexpr std::chrono::microseconds kRest{50};
 } // namespace
 
 Lcore::Lcore(unsigned id, Idle idle, const Shared& shared, int node)
-    : id_(id), idle_(idle), shared_(shared),
-      handoffs_(id, node, shared.rings->rings().size(), rounds_),
+    : id_(id), idle_(idle), shared_(shared), handoffs_(id, node, shared.rings->pairs(), rounds_),
       forward_(shared.bridge, shared.max_frame_bytes, transmitter_, counters_, trace_),
       transmitter_(handoffs_, forward_, shared.pool, counters_, ports_),
       rx_burst_({.shared = shared_,
@@ -46,6 +45,7 @@ void Lcore::set_frame_limit(std::uint16_t port, std::optional<std::uint32_t> byt
 
 void Lcore::make_worker(std::vector<std::uint16_t> rings, stage::Worker::Settings settings) {
   settings.helpers = &handoffs_;
+  settings.peers = this;
   worker_.emplace(shared_.rings, std::move(rings), settings, shared_.bridge, forward_, counters_);
 }
 
@@ -207,15 +207,25 @@ unsigned Lcore::take_worker_handoff(std::size_t inbox, frame::Instant now) {
 }
 
 void Lcore::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
-  if (handoffs_.is_own_ring_group(ring_group)) {
+  if (handoffs_.is_own_pair(frame.pair)) {
+    return worker_->accept(frame, ring_group, now);
+  }
+  Outbox<rte_mbuf*>* const way = handoffs_.way_of(frame, shared_.owners);
+  if (way == nullptr) {
     return worker_->accept(frame, ring_group, now);
   }
   if (frame.packet.parsed == wire::Parsed::message) {
     // Here, because any lcore can verify, and the ring has only one worker.
     wire::verify_icrc(frame);
   }
-  handoffs_.handoff(mbuf_of(frame), ring_group,
-                    [&](rte_mbuf* refused) { drop_refused(refused, now); });
+  handoffs_.handoff(mbuf_of(frame), *way, [&](rte_mbuf* refused) { drop_refused(refused, now); });
+}
+
+/// A hello that this lcore's worker leaves to another one.
+void Lcore::to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant now) {
+  Outbox<rte_mbuf*>* const way = handoffs_.way_to_ring(ring);
+  assert(way != nullptr);
+  handoffs_.handoff(mbuf_of(frame), *way, [&](rte_mbuf* refused) { drop_refused(refused, now); });
 }
 
 /// For a frame that the worker was too slow to take.

@@ -32,7 +32,7 @@ namespace weir::lcore {
 ///
 /// Only the lcore's own thread uses this object while it runs. Other threads read or change it
 /// while the lcore is quiescent; port counters they may copy at any time.
-class Lcore : private stage::WorkerSink {
+class Lcore : private stage::WorkerSink, private stage::WorkerPeers {
  public:
   using Shared = lcore::Shared;
 
@@ -71,9 +71,14 @@ class Lcore : private stage::WorkerSink {
   /// Makes the hand-off ring to `worker`, before it is needed.
   void reach(Lcore& worker) { handoffs_.reach_worker(worker.handoffs_); }
 
-  /// Packets of this ring group go to `worker`, which may be this lcore.
-  void route_ring_group(std::uint16_t ring_group, Lcore& worker) {
-    handoffs_.route_ring_group(ring_group, worker.handoffs_);
+  /// As Handoffs::route_pair; `worker` may be this lcore.
+  void route_pair(std::uint16_t pair, Lcore& worker, PairWorkers workers) {
+    handoffs_.route_pair(pair, worker.handoffs_, workers);
+  }
+
+  /// As Handoffs::route_ring; `worker` may be this lcore.
+  void route_ring(std::uint16_t ring, Lcore& worker, conn::ConnectionOwners::Worker number) {
+    handoffs_.route_ring(ring, worker.handoffs_, number);
   }
 
   /// Makes the hand-off rings to `transmitter`, before they are needed.
@@ -168,6 +173,7 @@ class Lcore : private stage::WorkerSink {
   }
 
   void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
+  void to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant now) override;
 
   template <typename Take>
   unsigned take_bursts(Take&& take);

@@ -76,7 +76,7 @@ RxBurst::RxBurst(const Parts& parts)
 
 /// Sends the frames of the L2 fast path, and keeps the others.
 void RxBurst::send_or_keep(Burst& burst, frame::Instant now) {
-  const bool may_be_cached = start(burst);
+  const bool may_be_cached = start(burst, now);
   bool parses = false;
   Run run;
   run.ingress = burst.port;
@@ -107,12 +107,12 @@ void RxBurst::send_or_keep(Burst& burst, frame::Instant now) {
 }
 
 /// Returns whether its frames may have flow cache entries.
-bool RxBurst::start(Burst& burst) {
+bool RxBurst::start(Burst& burst, frame::Instant now) {
   for (rte_mbuf* mbuf : burst.all().first(std::min(kMbufsAhead, burst.received))) {
     frame::prefetch(mbuf);
   }
   l2_fast_path_.begin_burst();
-  const bool may_be_cached = worker_ && start_worker(burst);
+  const bool may_be_cached = worker_ && start_worker(burst, now);
   for (rte_mbuf* mbuf : burst.all().first(std::min(kFramesAhead, burst.received))) {
     load_header(mbuf);
   }
@@ -120,7 +120,7 @@ bool RxBurst::start(Burst& burst) {
 }
 
 /// The worker's part of start().
-bool RxBurst::start_worker(Burst& burst) {
+bool RxBurst::start_worker(Burst& burst, frame::Instant now) {
   const bool has_few = burst.received <= kSmallBurst;
   burst.loads_slots = has_few || worker_->cached_path().is_far();
   if (has_few) {
@@ -129,7 +129,7 @@ bool RxBurst::start_worker(Burst& burst) {
       prefetch_probable_bytes(mbuf, last_cached_bytes_);
     }
   }
-  worker_->cached_path().begin_burst();
+  worker_->begin_burst(now);
   // A tag that is rewritten after a frame has found its entry would leave with the frame.
   const bool may_be_cached = shared_.outer_tag_of(burst.port) != wire::EtherType::service_vlan;
   if (may_be_cached && worker_->cached_path().is_far()) {

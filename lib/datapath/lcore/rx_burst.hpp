@@ -91,8 +91,8 @@ class RxBurst {
 
   void work_on(Burst& burst, frame::Instant now);
   void send_or_keep(Burst& burst, frame::Instant now);
-  bool start(Burst& burst);
-  bool start_worker(Burst& burst);
+  bool start(Burst& burst, frame::Instant now);
+  bool start_worker(Burst& burst, frame::Instant now);
   rte_mbuf* mbuf_at(std::size_t place, const Burst& burst) const;
   stage::FlowCacheEntry* entry_of(const rte_mbuf* mbuf, std::uint16_t port);
   std::size_t keep_all_of(stage::FlowCacheEntry& entry, std::size_t place, Burst& burst) const;

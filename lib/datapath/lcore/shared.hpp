@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "conn/connection_owners.hpp"
 #include "conn/magic_rule.hpp"
 #include "l2/bridge.hpp"
 #include "ring/current_rings.hpp"
@@ -24,6 +25,7 @@ struct Shared {
   rte_mempool* pool = nullptr; // the ports' mempool; nullptr: do not check whether it is empty
   std::vector<wire::EtherType> outer_tags; // by port; those that it lacks: 802.1Q
   stage::SentProbes probes = {};
+  conn::ConnectionOwners* owners = nullptr; // nullptr: there is one worker
 
   wire::EtherType outer_tag_of(std::uint16_t port) const {
     return port < outer_tags.size() ? outer_tags[port] : wire::EtherType::vlan;

@@ -111,8 +111,8 @@ class RingSet {
   }
 
   /// The number of the pair's ring group. Rings that share two neighbours, in either direction,
-  /// form a ring group and must share a worker: every packet has its addresses, but only some have
-  /// their ring. Groups are independent of each other.
+  /// form a ring group: every packet has its addresses, but only some have their ring. Groups are
+  /// independent of each other.
   std::uint16_t ring_group_of_pair(std::uint16_t pair) const {
     assert(pair != 0 && pair <= pairs_.size());
     return pairs_[pair - 1u].ring_group;

@@ -28,7 +28,8 @@ Classify::Classify(Pipeline& pipeline)
       rings_(pipeline.state.rings), bridge_(pipeline.state.bridge),
       flow_cache_(pipeline.state.flow_cache), aggregate_(pipeline.aggregate), emit_(pipeline.emit),
       recover_(pipeline.recover), climb_(pipeline.climb), timers_(pipeline.timers),
-      forward_(pipeline.state.forward), counters_(pipeline.state.counters) {}
+      forward_(pipeline.state.forward), peers_(pipeline.state.peers),
+      counters_(pipeline.state.counters) {}
 
 void Classify::accept(frame::Frame& frame, frame::Instant now) {
   const Verdict verdict = classifier_.classify(frame, now.ms());
@@ -49,6 +50,9 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
   case Verdict::Step::gap:
     passes<StageId::classify, StageId::recover>();
     return recover_.came_without_first(frame, verdict, now);
+  case Verdict::Step::elsewhere:
+    passes<StageId::classify, StageId::queue>();
+    return peers_->to_worker_of(verdict.ring, frame, now);
   case Verdict::Step::refuse:
     ++rings_[verdict.ring]->counters.dropped[static_cast<std::size_t>(verdict.drop)];
     [[fallthrough]];

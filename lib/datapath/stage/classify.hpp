@@ -9,6 +9,7 @@
 #include "stage/climb.hpp"
 #include "stage/flow_cache.hpp"
 #include "stage/timers.hpp"
+#include "stage/worker_state.hpp"
 
 namespace weir::stage {
 
@@ -59,6 +60,7 @@ class Classify {
   Climb& climb_;
   Timers& timers_;
   Forward& forward_;
+  WorkerPeers* peers_; // nullptr: there is one worker
   frame::FrameCounters& counters_;
 };
 

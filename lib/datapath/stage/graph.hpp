@@ -36,7 +36,7 @@ namespace weir::stage {
   X(queue, Queue, "stage/queue.cpp", "give rings equal shares of a busy worker",                   \
     Stages::of(classify), Drops::of(ring_queue_full, tenant_rate), Traces())                       \
   X(classify, Classify, "stage/classify.cpp", "find its ring, rank, message and packet",           \
-    Stages::of(aggregate, emit, recover, climb),                                                   \
+    Stages::of(aggregate, emit, recover, climb, queue),                                            \
     Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag, \
               partial_flag, raw_from_switch, raw_from_parent, queue_pair_untold, ring_differs,     \
               range_differs, total_without_set, partial_of_unknown_ring, reserved_bits,            \

@@ -3,26 +3,44 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
+#include <cstdint>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
 namespace weir::stage {
 namespace {
 
-std::vector<std::uint16_t> all_of(const ring::RingSet& set) {
-  std::vector<std::uint16_t> rings(set.rings().size());
-  std::iota(rings.begin(), rings.end(), std::uint16_t{0});
+constexpr std::uint16_t kNobody = UINT16_MAX;
+
+/// Every `step`-th ring from the first on.
+std::vector<std::uint16_t> rings_of(const ring::RingSet& set, std::size_t first, std::size_t step) {
+  std::vector<std::uint16_t> rings;
+  for (std::size_t ring = first; ring < set.rings().size(); ring += step) {
+    rings.push_back(static_cast<std::uint16_t>(ring));
+  }
   return rings;
 }
 
-Worker::Settings with(conn::ForeignSessions& sessions, conn::QueuePairClaims& claims,
-                      std::size_t ports, Worker::Settings settings) {
-  settings.classifier.ports = static_cast<std::uint16_t>(ports);
-  settings.classifier.foreign_sessions = &sessions;
-  settings.classifier.claims = &claims;
-  return settings;
+std::uint32_t most_claims(const ring::RingSet& set, const conn::Classifier::Settings& settings) {
+  return conn::QueuePairClaims::most_of(set) +
+         conn::QueuePairClaims::kPerChild * settings.spare_children;
+}
+
+std::unique_ptr<conn::ConnectionOwners> owners_for(const ring::RingSet& set,
+                                                   const InlineSwitch::Settings& settings) {
+  const std::uint32_t connections =
+      most_claims(set, settings.worker.classifier) / conn::QueuePairClaims::kPerChild;
+  return settings.workers == 1
+             ? nullptr
+             : std::make_unique<conn::ConnectionOwners>(connections, settings.workers,
+                                                        settings.worker.classifier.hash_key);
+}
+
+std::unique_ptr<conn::PortBindings> bindings_for(const ring::CurrentRings& current,
+                                                 const InlineSwitch::Settings& settings) {
+  return settings.workers == 1 ? nullptr : std::make_unique<conn::PortBindings>(current);
 }
 
 } // namespace
@@ -32,18 +50,124 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
                            FrameSink& sink)
     : current_(ring::RingSet(rings, settings.worker.classifier.hash_key)),
       foreign_sessions_(settings.worker.classifier.hash_key, ways_out_by(bridge_)),
-      claims_(conn::QueuePairClaims::most_of(*current_) +
-                  conn::QueuePairClaims::kPerChild * settings.worker.classifier.spare_children,
+      claims_(most_claims(*current_, settings.worker.classifier),
               settings.worker.classifier.hash_key),
-      worker_settings_(with(foreign_sessions_, claims_, max_frame_bytes.size(), settings.worker)),
+      owners_(owners_for(*current_, settings)), ports_of_members_(bindings_for(current_, settings)),
+      worker_settings_(common_settings(max_frame_bytes.size(), settings)),
       stations_(settings.mac_entries, settings.mac_aging_ms, settings.worker.classifier.hash_key),
       bridge_(stations_, static_cast<std::uint16_t>(max_frame_bytes.size())),
       forward_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
-      worker_(current_, all_of(*current_), worker_settings_, bridge_, forward_, counters_),
-      receive_(current_, bridge_, counters_),
+      worker_(current_, rings_of(*current_, 0, settings.workers), worker_settings_, bridge_,
+              forward_, counters_),
+      handover_(settings.handover), receive_(current_, bridge_, counters_),
       dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_, *this,
                 probes_) {
   bridge_.lead_to_switches(current_->ports_of_switches());
+  make_others(settings);
+}
+
+Worker::Settings InlineSwitch::common_settings(std::size_t ports, const Settings& settings) {
+  Worker::Settings common = settings.worker;
+  common.classifier.ports = static_cast<std::uint16_t>(ports);
+  common.classifier.foreign_sessions = &foreign_sessions_;
+  common.classifier.claims = &claims_;
+  common.classifier.owners = owners_.get();
+  common.classifier.ports_of_members = ports_of_members_.get();
+  common.peers = settings.workers == 1 ? nullptr : this;
+  return common;
+}
+
+/// The first worker is there already, with its rings.
+void InlineSwitch::make_others(const Settings& settings) {
+  for (std::uint16_t number = 1; number < settings.workers; ++number) {
+    Worker::Settings own = worker_settings_;
+    own.classifier.worker = number;
+    own.classifier.sessions = own.classifier.sessions.with_key({number, 1});
+    others_.push_back(std::make_unique<Worker>(current_,
+                                               rings_of(*current_, number, settings.workers), own,
+                                               bridge_, forward_, counters_));
+  }
+  inboxes_.resize(others_.empty() ? 0 : std::size_t{workers()} * workers());
+  for (std::uint16_t ring = 0; ring < current_->rings().size(); ++ring) {
+    assign(ring, ring % workers());
+  }
+}
+
+void InlineSwitch::assign(std::uint16_t ring, std::uint16_t worker) {
+  worker_of_ring_.resize(current_->rings().size());
+  worker_of_ring_[ring] = worker;
+  worker_of_pair_.resize(current_->pairs(), kNobody);
+  for (std::uint16_t sender = 0; sender < current_->rings()[ring].senders(); ++sender) {
+    const std::uint16_t pair = current_->pair_of(ring::RingChild{ring, sender});
+    for (const std::uint16_t direction : {pair, current_->reverse_of(pair)}) {
+      std::uint16_t& first = worker_of_pair_[direction - 1u];
+      first = first == kNobody ? worker : first;
+    }
+  }
+}
+
+void InlineSwitch::receive_on(std::uint16_t worker, frame::Frame& frame, frame::Instant now) {
+  receiving_ = worker;
+  accept_on(numbered(worker), frame, now);
+  if (handover_ == Handover::at_once) {
+    take_all_over(now);
+  }
+}
+
+std::uint16_t InlineSwitch::worker_for(const frame::Frame& frame) const {
+  return owners_->owner_of(frame).value_or(worker_of_pair_[frame.pair - 1u]);
+}
+
+void InlineSwitch::hand_over(frame::Frame& frame, std::uint16_t to) {
+  inboxes_[std::size_t{to} * workers() + receiving_].push_back(&frame);
+}
+
+bool InlineSwitch::take_over(std::size_t inbox, frame::Instant now) {
+  std::deque<frame::Frame*>& frames = inboxes_[inbox];
+  if (frames.empty()) {
+    return false;
+  }
+  frame::Frame& frame = *frames.front();
+  frames.pop_front();
+  receiving_ = static_cast<std::uint16_t>(inbox / workers());
+  numbered(receiving_).accept(frame, current_->ring_group_of_pair(frame.pair), now);
+  return true;
+}
+
+void InlineSwitch::take_all_over(frame::Instant now) {
+  for (bool is_some = true; is_some;) {
+    is_some = false;
+    for (std::size_t inbox = 0; inbox < inboxes_.size(); ++inbox) {
+      is_some = take_over(inbox, now) || is_some;
+    }
+  }
+}
+
+std::uint64_t InlineSwitch::next_timer() const {
+  std::uint64_t next = worker_.next_timer();
+  for (const auto& worker : others_) {
+    next = std::min(next, worker->next_timer());
+  }
+  return next;
+}
+
+std::uint64_t InlineSwitch::held() const {
+  std::uint64_t frames = worker_.held();
+  for (const auto& worker : others_) {
+    frames += worker->held();
+  }
+  return frames;
+}
+
+std::uint64_t InlineSwitch::queued() const {
+  std::uint64_t frames = worker_.queue().lines().size();
+  for (const auto& worker : others_) {
+    frames += worker->queue().lines().size();
+  }
+  for (const std::deque<frame::Frame*>& inbox : inboxes_) {
+    frames += inbox.size();
+  }
+  return frames;
 }
 
 void InlineSwitch::swap_rings(ring::RingSet rings) {
@@ -52,8 +176,9 @@ void InlineSwitch::swap_rings(ring::RingSet rings) {
 }
 
 void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant now) {
+  assert(others_.empty());
   CachedPath& cached_path = worker_.cached_path();
-  cached_path.begin_burst();
+  worker_.begin_burst(now);
   std::array<FlowCacheEntry*, kBurst> entries;
   FlowCacheEntry* entry = nullptr;
   std::ranges::transform(burst, entries.begin(), [&](const frame::Frame* frame) {
@@ -71,7 +196,7 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
       CachedPath::load_slot(*entries[place], burst[place]->bytes());
     }
   }
-  serve(burst, std::span(entries).first(burst.size()), now);
+  serve(worker_, burst, std::span(entries).first(burst.size()), now);
 }
 
 namespace {
@@ -97,12 +222,12 @@ struct FramesOfEntry {
 
 } // namespace
 
-void InlineSwitch::serve(std::span<frame::Frame* const> burst,
+void InlineSwitch::serve(Worker& worker, std::span<frame::Frame* const> burst,
                          std::span<FlowCacheEntry* const> entries, frame::Instant now) {
   for (std::size_t place = 0; place < burst.size();) {
     FlowCacheEntry* entry = entries[place];
     if (entry != nullptr) {
-      place += worker_.cached_path().take(
+      place += worker.cached_path().take(
           *entry, now, FramesOfEntry{entry, burst.subspan(place), entries.subspan(place)});
     }
     if (place < burst.size() && entries[place] == entry) {
@@ -117,29 +242,35 @@ void InlineSwitch::take_stages(frame::Frame& frame, frame::Instant now) {
 }
 
 void InlineSwitch::withdraw_ring(std::uint16_t ring, frame::Instant now) {
-  WorkerRing room = worker_.withdraw_ring(ring, now);
+  Worker& worker = worker_at(ring);
+  WorkerRing room = worker.withdraw_ring(ring, now);
   swap_rings(current_->without(ring));
-  while (worker_.drop_some(room, 1, now)) {
+  while (worker.drop_some(room, 1, now)) {
   }
 }
 
 void InlineSwitch::change_rings(std::span<const ring::RingSpec> specs, frame::Instant now) {
   swap_rings(current_->with_changed(specs));
   for (const ring::RingSpec& spec : specs) {
-    worker_.change_ring(*current_->ring_with_id(spec.id), now);
+    const std::uint16_t ring = *current_->ring_with_id(spec.id);
+    worker_at(ring).change_ring(ring, now);
   }
 }
 
 std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
   const ring::Ring ring(spec);
   ring::RingSet next = current_->with(spec);
-  if (ring.senders() > worker_.incarnations().spare_children()) {
+  const auto number = static_cast<std::uint16_t>(++rings_added_ % workers());
+  Worker& worker = numbered(number);
+  if (ring.senders() > worker.incarnations().spare_children()) {
     throw std::length_error("no room for the connections of one ring more");
   }
   const std::uint16_t index = current_->next_index();
   WorkerRing room(ring, worker_settings_.memory);
   swap_rings(std::move(next));
-  worker_.adopt(index, std::move(room));
+  for_each_worker([](Worker& any) { any.follow_set(); });
+  worker.adopt(index, std::move(room));
+  assign(index, number);
   return index;
 }
 
@@ -154,7 +285,16 @@ unsigned InlineSwitch::serve(unsigned frames, frame::Instant now) {
 }
 
 void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
-  worker_.accept(frame, ring_group, now);
+  const std::uint16_t to = others_.empty() ? 0 : worker_for(frame);
+  if (to == receiving_) {
+    return numbered(to).accept(frame, ring_group, now);
+  }
+  hand_over(frame, to);
+}
+
+/// A hello that one worker leaves to another.
+void InlineSwitch::to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant /*now*/) {
+  hand_over(frame, worker_of_ring_[ring]);
 }
 
 } // namespace weir::stage

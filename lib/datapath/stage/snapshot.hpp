@@ -41,7 +41,8 @@ struct RingSnapshot {
   std::optional<std::uint64_t> climbing_ns;      // for how long all children's hellos have waited
   std::uint64_t waiting_since_ns = 0;            // since when, by the switch's clock
   std::optional<std::uint64_t> draining_ms;      // for how long it drains; none: it does not
-  LineSnapshot line;                             // of its ring group
+  LineSnapshot line;                             // of its ring group, at its worker
+  unsigned lcore = 0;                            // its worker's; for who knows it
 };
 
 struct ConnectionSnapshot {

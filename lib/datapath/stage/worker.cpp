@@ -33,15 +33,19 @@ std::size_t Worker::ring_groups() const {
   return ring_groups.size();
 }
 
-void Worker::adopt(std::uint16_t ring, WorkerRing room) {
-  state_.incarnations.adopt(ring, std::move(room.connections));
+void Worker::follow_set() {
   state_.rings.resize(state_.current->rings().size());
   state_.schedule.resize(state_.current->rings().size());
   pipeline_.recover.resize(state_.current->rings().size());
+  pipeline_.queue.follow_ring_groups();
+}
+
+void Worker::adopt(std::uint16_t ring, WorkerRing room) {
+  follow_set();
+  state_.incarnations.adopt(ring, std::move(room.connections));
   assert(!state_.rings[ring]);
   state_.rings[ring].emplace(std::move(room.state));
   state_.owned.push_back(ring);
-  pipeline_.queue.follow_ring_groups();
   follow_rings();
 }
 

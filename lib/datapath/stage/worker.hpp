@@ -43,6 +43,12 @@ class Worker {
     pipeline_.queue.accept(frame, ring_group, now);
   }
 
+  /// Said before the first frame of a burst that has been received.
+  void begin_burst(frame::Instant now) {
+    pipeline_.cached_path.begin_burst();
+    leave_moved(now);
+  }
+
   Queue& queue() { return pipeline_.queue; }
 
   CachedPath& cached_path() { return pipeline_.cached_path; }
@@ -55,10 +61,17 @@ class Worker {
   unsigned collect(frame::Instant now) { return pipeline_.emit.collect(now); }
 
   /// See Timers::poll.
-  void poll_timers(frame::Instant now) { pipeline_.timers.poll(now); }
+  void poll_timers(frame::Instant now) {
+    leave_moved(now);
+    pipeline_.timers.poll(now);
+  }
 
   /// When poll_timers() is worth calling, in ns. Before that it does nothing.
   std::uint64_t next_timer() const { return state_.schedule.next(); }
+
+  /// The current set has one ring more. To be called before adopt(), and where another worker
+  /// adopts it.
+  void follow_set();
 
   /// Takes one ring more, which the current set has by now. As conn::Incarnations::adopt.
   void adopt(std::uint16_t ring, WorkerRing room);
@@ -124,6 +137,14 @@ class Worker {
   std::uint64_t held() const;
 
  private:
+  /// What came with the burst, or later, on a connection that a ring of another worker has admitted
+  /// may be for that ring. What came before was for the ring here.
+  void leave_moved(frame::Instant now) {
+    if (state_.incarnations.has_moved()) [[unlikely]] {
+      state_.incarnations.leave_moved(now.ms());
+    }
+  }
+
   void follow_rings();
   std::size_t ring_groups() const;
 

@@ -22,11 +22,21 @@
 
 namespace weir::stage {
 
+/// The way from a worker to the others of the switch.
+class WorkerPeers {
+ public:
+  virtual ~WorkerPeers() = default;
+
+  /// To the queue stage of the worker that has the ring.
+  virtual void to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant now) = 0;
+};
+
 struct WorkerSettings {
   conn::Classifier::Settings classifier;
   op::CpuLevel level = op::CpuLevel::baseline;
   std::pmr::memory_resource* memory = std::pmr::get_default_resource(); // for slots and results
   slot::ReductionHelpers* helpers = nullptr; // nullptr: the worker makes every reduction itself
+  WorkerPeers* peers = nullptr;              // nullptr: there is one worker
   std::uint32_t queue_room = 0;              // frames that may wait for their turn; 0: none waits
 };
 
@@ -46,6 +56,7 @@ struct WorkerState {
   frame::FrameCounters& counters;
   op::CpuLevel level;
   slot::ReductionHelpers* helpers;
+  WorkerPeers* peers;
 
   l2::PortSet ports_down = 0;       // that have no link
   std::vector<std::uint16_t> owned; // rings
