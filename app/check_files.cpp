@@ -7,6 +7,7 @@
 #include "config/key_lines.hpp"
 #include "control/memory.hpp"
 #include "control/placement.hpp"
+#include "control/work_division.hpp"
 #include "output.hpp"
 #include "ring/ring_set.hpp"
 #include "text/number.hpp"
@@ -46,6 +47,14 @@ struct FileRead {
   SwitchConfig config;
   std::uint64_t needed_mib = 0;
 };
+
+/// Who works for whom, as the switch would log it.
+void tell_division(const config::Config& config) {
+  const ring::RingSet rings(config.rings);
+  for (const std::string& line : control::division_of(control::place(config, rings), rings)) {
+    print(line + "\n");
+  }
+}
 
 /// With hugepages EAL takes more than -m says when it needs more.
 void check_memory(const FileRead& file) {
@@ -107,6 +116,7 @@ void tell_in_order(const FileRead& read, Compared compared) {
                     text::printable(read.config.file),
                     has_trees && compared == Compared::no ? " by itself" : "", config.ports.size(),
                     config.rings.size(), read.needed_mib));
+  tell_division(config);
 }
 
 /// Of one file's rings.

@@ -36,6 +36,7 @@
 #include <rte_eal.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -64,6 +65,7 @@ constexpr int kExitConfig = 2;
 
 constexpr const char* kHead =
     "usage: weir --config FILE [--cmd-file FILE] [--no-interactive] [-- EAL options]\n"
+    "       weir --config FILE --dry-run\n"
     "       weir --check FILE...\n"
     "\n"
     "Forwards Ethernet frames between the ports that FILE names, and adds the tensors of the rings "
@@ -86,6 +88,7 @@ struct Options {
   bool interactive = true;
   std::optional<std::string> forgotten_tenant;
   bool checks = false;
+  bool is_dry_run = false;      // of config
   std::span<char* const> files; // to check
   std::vector<std::string> eal;
 };
@@ -97,6 +100,9 @@ std::vector<app::Option> options_of(Options& o) {
        [&](auto v) { o.cmd_file = v; }},
       {"no-interactive", nullptr, "no prompt: run until SIGINT or SIGTERM",
        [&](auto) { o.interactive = false; }},
+      {"dry-run", nullptr,
+       "read FILE, tell which lcore would work for which ring, and end: no port is touched",
+       [&](auto) { o.is_dry_run = true; }},
       {"check", nullptr,
        "read FILEs, compare those of several switches along their rings' trees (SWITCH.yaml each), "
        "and end: no port is touched",
@@ -387,6 +393,11 @@ bool is_mistake(const std::exception& error) {
 int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
+    if (options.is_dry_run) {
+      std::string name = options.config;
+      const std::array<char*, 1> files{name.data()};
+      return app::check_files(files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
+    }
     if (options.checks) {
       return app::check_files(options.files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
     }

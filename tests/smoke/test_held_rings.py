@@ -11,12 +11,13 @@ from pathlib import Path
 from hosts import RANKS, WINDOW, Job, frame_of, ring_7, ring_of_hosts, ring_ports
 from lab import Lab, smoke_test
 from netns import Namespace, run, veth
+from test_aggregation import lcores_of
 from test_control import Authority, at_socket, foreign, said, socket_of
 from test_incarnations import wait_for_drops
 from test_torch import run_exactly
 from test_worker import RENDEZVOUS, WORKER, Process
 from torch_ranks import TorchJob, need_torch
-from weir import BUILD, Weir, configuration, expect, wait_for
+from weir import BUILD, NO_HUGEPAGES, Weir, configuration, expect, wait_for
 
 MODULE = BUILD / "lib/host/switch_rings/libweir_switch.so"
 LIBRARY = BUILD / "lib/host/package/libweir.so.1"
@@ -100,6 +101,31 @@ def of_two_connections(lab: Lab) -> None:
     small = ("--window", "1", "--message-bytes", "1024", "--size", "70000")
     check(start(lab, outside, "--ring-count", str(rings), *small), "algorithm=switch verified=every_element")
     wait_for_rings(lab, 7)
+    switch.stop()
+
+
+def lcores_of_rings(switch: Weir) -> list[int]:
+    return sorted(row["lcore"] for row in switch.ask("/weir/ring")["rings"].values())
+
+
+@smoke_test("parallel-rings")
+def parallel_rings(lab: Lab) -> None:
+    """A job's two rings have a worker each, whether the file has them or the switch makes them. Frames of both come by
+    any lcore, and all sums are right."""
+    rings = ring_7().replace("id: 7\n", "id: 7\n    parallel: 2\n")
+    memory = NO_HUGEPAGES.replace("256", "512")
+    config = configuration(ring_ports(), lcores_of(("01", "01", "01"), "yield"), rings, memory) + room(lab, 2)
+    switch, outside = switch_and_hosts(lab, config)
+    expect(lcores_of_rings(switch) == [0, 1], f"rings 7 and 8: {lcores_of_rings(switch)}")
+    check(start(lab, outside, "--ring", "7,8", "--repeat", "3", switch=""), "algorithm=switch verified=every_element")
+    ranks = start(lab, outside, "--ring-count", "2", *LONG)
+    wait_for(lambda: len(rings_of(lab)) == 4, 20, "no two rings were made")
+    expect(lcores_of_rings(switch) == [0, 0, 1, 1], f"two more rings: {lcores_of_rings(switch)}")
+    ranks[0].process.send_signal(signal.SIGKILL)
+    wait_for_rings(lab, 7, 8)
+    check(ranks[1:], "peer_died: ", status=1)
+    check(start(lab, outside, "--ring", "8,7", switch=""), "algorithm=switch verified=every_element")
+    expect(all(row["consumed"] > 0 for row in switch.ask("/weir/lcores")["lcores"].values()), "one lcore did it all")
     switch.stop()
 
 

@@ -3,6 +3,7 @@
 /// Placement: rows of lcores' roles and, for each data lcore, what it gets.
 
 #include "control/placement.hpp"
+#include "control/work_division.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -106,9 +107,56 @@ TEST(Placement, PortsGoToAnyLcoreWhereTheirNodeHasNone) {
             " rx 0.0 tx 0| rx 1.0 tx 1");
 }
 
-TEST(Placement, RingsOfTheSameNeighboursHaveOneWorker) {
+TEST(Placement, ParallelRingsHaveDifferentWorkers) {
   EXPECT_EQ(dealt({kEnds, kWorker, kWorker}, 1, rings(3, true)),
-            " rx 0.0 tx 0| ring 0 ring 1 ring 2| helps 1");
+            " rx 0.0 tx 0| ring 0 ring 2| ring 1");
+}
+
+/// The first worker of two neighbours keeps what belongs to no connection, and all lcores must know
+/// whether another one has connections between them too.
+TEST(Placement, NeighboursHaveAFirstWorker) {
+  config::Config config;
+  config.ports.resize(1);
+  config.lcores = {{.id = 0, .roles = kAll}, {.id = 1, .roles = kAll}};
+  const std::vector<ring::RingSpec> specs = rings(2, true);
+  const std::vector<ring::RingSpec> others = rings(2);
+  ring::RingSet set({specs[0], specs[1]});
+  Placement placement = place(config, set);
+  for (std::uint16_t pair = 1; pair <= set.pairs(); ++pair) {
+    EXPECT_EQ(placement.pair(pair).worker, 0U);
+    EXPECT_TRUE(placement.pair(pair).is_shared);
+  }
+  ring::RingSpec beside = others[1];
+  beside.id = 7;
+  const std::size_t worker = worker_for(placement, set, ring::Ring(beside));
+  const std::uint16_t index = set.next_index();
+  set = set.with(beside);
+  placement.assign(index, set, worker);
+  const std::uint16_t pair = set.pair_of(ring::RingChild{index, 0});
+  EXPECT_EQ(placement.pair(pair).worker, worker);
+  EXPECT_EQ(placement.pair(set.reverse_of(pair)).worker, worker);
+  EXPECT_FALSE(placement.pair(pair).is_shared);
+  beside.id = 8;
+  EXPECT_NE(worker_for(placement, set, ring::Ring(beside)), worker) << "a parallel ring";
+}
+
+/// What `weir --dry-run` tells.
+TEST(Placement, IsToldWithWhatAJobLacks) {
+  config::Config config;
+  config.ports.resize(1);
+  config.lcores = {{.id = 2, .roles = kAll}, {.id = 3, .roles = kAll}};
+  const auto told = [&](const ring::RingSet& set) { return division_of(place(config, set), set); };
+  EXPECT_EQ(told(ring::RingSet(rings(3, true))),
+            (std::vector<std::string>{"lcore 2: rings 1, 3", "lcore 3: ring 2"}));
+  EXPECT_EQ(
+      told(ring::RingSet(rings(1))),
+      (std::vector<std::string>{
+          "lcore 2: ring 1",
+          "warning: ring 1 has one worker, lcore 2, and no ring is for lcore 3, which only "
+          "makes reductions; allowed: parallel: 2 for this ring, and its ranks name all these "
+          "rings"}));
+  config.lcores.pop_back();
+  EXPECT_TRUE(told(ring::RingSet(rings(1))).empty()) << "there is nothing to choose";
 }
 
 TEST(Placement, WorkersWithoutARingHelpThoseThatHaveSome) {
