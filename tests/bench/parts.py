@@ -255,6 +255,8 @@ PARTS = (
          "pipeline_bench"),
     Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",
          "pipeline_bench"),
+    Part("job", "one job on several lcores: parallel rings beside one ring, and beside as many separate jobs",
+         "pipeline_bench"),
     ALLREDUCE,
     TREES,
     SMALL_MESSAGES,

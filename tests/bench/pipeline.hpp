@@ -24,6 +24,7 @@ void measure_emission(const Options& options);
 
 /// One lcore and several, in the useful placements of their roles, with one ring and with many.
 void measure_scaling(const Options& options);
+void measure_job(const Options& options);
 
 /// One lcore with more frames than it serves: the time of a frame in fair turns of the rings
 /// (stage::FairQueue), compared with the order of arrival.

@@ -28,7 +28,7 @@ constexpr std::array kParts{
     Part{"pipeline", measure_pipeline}, Part{"stages", measure_stages},
     Part{"latency", measure_latency},   Part{"forwarding", measure_forwarding},
     Part{"emission", measure_emission}, Part{"overload", measure_overload},
-    Part{"scaling", measure_scaling},
+    Part{"scaling", measure_scaling},   Part{"job", measure_job},
 };
 
 bool has_hugepages() {

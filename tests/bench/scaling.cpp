@@ -25,6 +25,10 @@ using config::Role;
 /// Frames are in memory, where several lcores share the waiting time.
 constexpr Shape kScaledShape{.bytes = kInMemory};
 
+/// Frames stay in a cache of the last level, and are enough to last longer than threads take to
+/// start.
+constexpr std::uint32_t kJobBytes = 16U << 20;
+
 const std::vector<Role> kAll{Role::rx, Role::worker, Role::tx};
 const std::vector<Role> kEnds{Role::rx, Role::tx};
 
@@ -54,8 +58,7 @@ std::vector<Team> teams_of(std::size_t lcores) {
 }
 
 double frames_per_second(const Workload& workload, const Team& team, FrameStock& stock) {
-  stock.refill();
-  return static_cast<double>(stock.size()) / ScalingLab(workload, team).seconds_of(stock);
+  return ScalingLab(workload, team).frames_per_second(stock);
 }
 
 /// A cache line that two lcores take from each other, as in every hand-off.
@@ -160,6 +163,46 @@ void measure_scaling_round(const Workload& workload, const Options& options, uns
   }
 }
 
+/// One job's parallel rings beside as many jobs, and beside one ring, each lcore with all roles.
+void measure_job_round(std::uint16_t payload, std::size_t lcores, const Options& options,
+                       unsigned round) {
+  const auto workload_of = [&](std::size_t rings, Hosts hosts) {
+    return Workload({.rings = static_cast<std::uint16_t>(rings),
+                     .payload = payload,
+                     .bytes = kJobBytes,
+                     .hosts = hosts});
+  };
+  const auto rate_of = [&](const Workload& workload, std::size_t count, Reception reception) {
+    const auto& data = workload.data();
+    const Pool pool = make_pool("bench_data", data.size(), longest_of(data));
+    FrameStock stock(data, pool.get());
+    Team team{"all", {}, reception};
+    add(team, count, kAll);
+    ScalingLab lab(workload, team);
+    return lab.frames_per_second(stock) / 1e6;
+  };
+  const double round_trip = Ball().round_trip_ns();
+  const double alone = rate_of(workload_of(1, Hosts::apart), 1, Reception::by_port);
+  const double linear = alone * static_cast<double>(lcores);
+  for (const auto& [name, reception] :
+       {std::pair{"by port", Reception::by_port}, {"steered", Reception::by_ring}}) {
+    const auto parameters =
+        Case().with("payload", payload).with("lcores", lcores).with("frames come", name);
+    if (!parameters.is_wanted(options)) {
+      continue;
+    }
+    report(
+        "job", parameters, round,
+        {{"one ring", rate_of(workload_of(1, Hosts::apart), lcores, reception), "Mpps", "linear"},
+         {"parallel rings", rate_of(workload_of(lcores, Hosts::shared), lcores, reception), "Mpps",
+          "linear"},
+         {"separate jobs", rate_of(workload_of(lcores, Hosts::apart), lcores, reception), "Mpps",
+          "linear"},
+         {"linear", linear, "Mpps"},
+         {"line_round_trip", round_trip, "ns"}});
+  }
+}
+
 } // namespace
 
 void measure_scaling(const Options& options) {
@@ -177,6 +220,21 @@ void measure_scaling(const Options& options) {
     tell_progress("scaling", round, options);
     for (const auto& workload : workloads) {
       measure_scaling_round(*workload, options, round);
+    }
+  }
+}
+
+void measure_job(const Options& options) {
+  if (rte_lcore_count() == 1) {
+    std::fprintf(stderr, "job: left out: this process may use one CPU\n");
+    return;
+  }
+  for (unsigned round = 0; round < options.rounds; ++round) {
+    tell_progress("job", round, options);
+    for (const std::uint16_t payload : {1024, 4096}) {
+      for (std::size_t lcores = 2; lcores <= rte_lcore_count(); lcores *= 2) {
+        measure_job_round(payload, lcores, options, round);
+      }
     }
   }
 }

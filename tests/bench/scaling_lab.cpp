@@ -16,6 +16,7 @@ namespace weir::bench {
 namespace {
 
 constexpr unsigned kArriving = 32;
+constexpr std::size_t kLeastFrames = 60'000;
 constexpr std::uint64_t kTimeoutNs = 20'000'000'000;
 
 control::Placement place(const Workload& workload, const Team& team, const ring::RingSet& rings) {
@@ -59,9 +60,23 @@ double ScalingLab::seconds_of(FrameStock& stock) {
   return bench::seconds_of([&] { run(stock); });
 }
 
+double ScalingLab::frames_per_second(FrameStock& stock) {
+  std::size_t frames = 0;
+  double seconds = 0;
+  do {
+    stock.refill();
+    seconds += seconds_of(stock);
+    frames += stock.size();
+  } while (frames < kLeastFrames);
+  return static_cast<double>(frames) / seconds;
+}
+
 void ScalingLab::restart() {
   lcores_.clear();
-  lcores_ = control::make_lcores(placement_, tables_.shared, tables_.worker_settings(), queues_);
+  const bool is_team = control::workers_of(placement_) > 1;
+  lcores_ =
+      control::make_lcores(placement_, tables_.shared,
+                           is_team ? tables_.team_settings() : tables_.worker_settings(), queues_);
 }
 
 std::uint32_t ScalingLab::session_of(std::uint16_t ring) const {

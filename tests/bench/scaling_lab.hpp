@@ -48,6 +48,9 @@ class ScalingLab {
   /// seconds of the last part. Throws std::runtime_error when a frame does not come back.
   double seconds_of(FrameStock& stock);
 
+  /// Of the stock, sent so often that it takes a while.
+  double frames_per_second(FrameStock& stock);
+
  private:
   /// What a host sends to one queue, used by the receiving lcore.
   struct alignas(64) Wire {

@@ -33,6 +33,14 @@ stage::Worker::Settings SharedTables::worker_settings() {
   return settings;
 }
 
+stage::Worker::Settings SharedTables::team_settings() {
+  stage::Worker::Settings settings = worker_settings();
+  settings.classifier.owners = &owners;
+  settings.classifier.ports_of_members = &ports_of_members;
+  shared.owners = &owners;
+  return settings;
+}
+
 std::vector<std::uint16_t> all_rings(const Workload& workload) {
   std::vector<std::uint16_t> rings(workload.shape().rings);
   std::iota(rings.begin(), rings.end(), std::uint16_t{0});

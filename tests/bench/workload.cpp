@@ -28,9 +28,10 @@ test::JobSpec job_spec(const Shape& shape, std::uint16_t ring, std::uint16_t por
           .mtu = shape.payload,
           .max_message_bytes = shape.payload * shape.packets,
           .type = DataType::f32,
+          .first_qp = 0x100U + 0x100U * ring,
           .ports = ports,
           .pins_ports = true,
-          .network_id = ring};
+          .network_id = shape.hosts == Hosts::shared ? std::uint16_t{0} : ring};
 }
 
 } // namespace

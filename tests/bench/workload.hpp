@@ -22,7 +22,13 @@ struct Arrival {
 inline constexpr std::uint32_t kInCache = 1u << 20;
 inline constexpr std::uint32_t kInMemory = 64u << 20;
 
-/// The kind of frames that jobs send: f32 sums; each ring has a network of its own.
+/// Of several rings.
+enum class Hosts : std::uint8_t {
+  apart,  // each ring has hosts of its own
+  shared, // parallel rings of one job: all have the same hosts
+};
+
+/// The kind of frames that jobs send: f32 sums.
 struct Shape {
   std::uint16_t world = 8; // H
   std::uint16_t rings = 1;
@@ -30,6 +36,7 @@ struct Shape {
   std::uint32_t packets = 16;        // of a message
   std::uint32_t bytes = kInCache;    // payload of all data frames together, approximately
   std::uint32_t messages_before = 0; // of each rank, that come before the data frames
+  Hosts hosts = Hosts::apart;
 };
 
 /// The prepared frames of some jobs with real headers, PSNs and ICRCs, in the order in which each
