@@ -46,7 +46,7 @@ LINES_REPEATED = 80  # of one stage
 QUICKLY_BUILT = ["-Db_lundef=false", "-Db_ndebug=false", "-Dbuildtype=plain", "-Doptimization=1",
                  "-Dcpp_args=-gline-tables-only", "-Dunity=on", "-Dunity_size=100"]
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
-SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=true", *QUICKLY_BUILT]
+SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=edges", *QUICKLY_BUILT]
 # Many of them use one core, and leave the other idle while the stage that lives by the clock waits.
 COMPUTING_AT_ONCE = 2
 # As in tools/prepare. Stages hand it on to the builds that they start. These share nothing with another, so the compiler lists what

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coming_port.hpp"
 
+#include "often.hpp"
+
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -8,7 +10,7 @@
 namespace weir::load {
 namespace {
 
-constexpr unsigned kTurns = 8;
+constexpr unsigned kTurns = often(8);
 constexpr std::string_view kPortsKey = "ports:\n"; // how the configuration begins
 constexpr std::string_view kPort = "  - { name: more, device: \"net_null9,no-rx=1\" }\n";
 constexpr unsigned kStopsToOpen = 1;

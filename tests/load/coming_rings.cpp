@@ -2,6 +2,7 @@
 #include "coming_rings.hpp"
 
 #include "control/memory.hpp"
+#include "often.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@
 namespace weir::load {
 namespace {
 
-constexpr unsigned kRounds = 4;
+constexpr unsigned kRounds = often(4);
 constexpr std::uint32_t kRings = 50;
 constexpr std::uint32_t kFirstId = 1000;
 constexpr std::uint32_t kMostMembers = 6;

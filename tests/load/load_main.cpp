@@ -16,6 +16,7 @@
 #include "leaving_hosts.hpp"
 #include "mempool_drainer.hpp"
 #include "noise.hpp"
+#include "often.hpp"
 #include "report/questions.hpp"
 #include "stops.hpp"
 #include "stream.hpp"
@@ -50,14 +51,14 @@ constexpr milliseconds kLook{500};
 constexpr milliseconds kCapture{50};
 constexpr std::uint64_t kCaptured = 5000; // packets at most
 constexpr int kCaptures = 8;
-constexpr std::uint64_t kHandoffs = 200'000;
+constexpr std::uint64_t kHandoffs = often(200'000);
 constexpr std::chrono::seconds kDry{1};
 constexpr std::chrono::seconds kShared{1};
 /// Time for a port to fill up. Under ThreadSanitizer it often never fills, and nothing is judged
 /// then.
 constexpr std::chrono::seconds kUntilFull{lcore::kUnderThreadSanitizer ? 2 : 60};
 constexpr std::uint16_t kBulkMember = 1;
-constexpr unsigned kLeavingHosts = 30;
+constexpr unsigned kLeavingHosts = often(30);
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 #ifdef WEIR_THREAD_SANITIZER
 constexpr std::size_t kGrowth = 1024 * kMiB; // ThreadSanitizer's shadow memory
@@ -429,7 +430,7 @@ void open_and_close_a_port(control::Switch& weir, Checks& checks) {
 
 /// The judge sees the ring as it is in the stop in which it would go, and the job is at work.
 void keep_the_ring(control::Switch& weir, std::uint32_t ring, Hosts& hosts, Checks& checks) {
-  constexpr unsigned times = 100;
+  constexpr unsigned times = often(100);
   constexpr std::uint64_t lease_ms = 30'000; // shorter than any machine has been up
   const control::ReclaimLog::Counts before = weir.rings().reclaim_log().counts();
   control::LeaseMonitor leases(weir.rings());

@@ -2,6 +2,7 @@
 #include "stops.hpp"
 
 #include "lab.hpp"
+#include "often.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@
 namespace weir::load {
 namespace {
 
-constexpr unsigned kTimes = 200;
+constexpr unsigned kTimes = often(200);
 constexpr std::chrono::milliseconds kQuestionTimeout{500}; // for each question
 constexpr std::chrono::microseconds kPause{500}; // so that lcores have a few rounds in between
 
