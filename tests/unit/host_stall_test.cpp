@@ -280,6 +280,34 @@ TEST(Stall, ARankWithoutALinkSaysSo) {
   }
 }
 
+/// What ended the job comes first: it has not ended for want of the link.
+TEST(Stall, ARankWithoutALinkSaysSoBehindWhatEndedTheJob) {
+  const JobPlan plan{.world = 2};
+  HostFabric fabric(rings_of(plan), plan.world, kSession);
+  const std::string address = free_address();
+  std::atomic<bool> is_pulled = false;
+  const auto endings = run_ranks(plan.world, [&](std::uint16_t rank) {
+    std::unique_ptr<FrameIo> device = fabric.open(rank);
+    if (rank == 1) {
+      device = std::make_unique<UnpluggedIo>(std::move(device), is_pulled);
+    }
+    Group group(options_of(plan, rank, address), std::move(device));
+    expect_sum(group, 100);
+    if (rank == 0) {
+      while (!is_pulled) {
+        std::this_thread::yield();
+      }
+      group.abort("it has seen enough");
+      return;
+    }
+    is_pulled = true;
+    expect_sum(group, 100);
+  });
+  EXPECT_EQ(endings[1].code, ErrorCode::aborted);
+  EXPECT_EQ(endings[1].text, "rank 0 aborted its group: it has seen enough; this rank has no link: "
+                             "the switch, or the cable to it, is gone");
+}
+
 /// Retries are limited, so that its neighbours' queue pairs fail first.
 TEST(Stall, ARankThatReceivesNothingIsTheOneThatErrorsName) {
   std::atomic<bool> is_due = false;

@@ -134,14 +134,18 @@ void Engine::consult_control(Deadline now) {
   }
 }
 
-/// What others say is wrong is for this rank to explain, if it stood itself.
+/// What others say is wrong is for this rank to explain, if it stood itself, or has no link. That
+/// comes first where it may be the cause; a rank that died has not died of it.
 void Engine::poll_control() {
   try {
     control_->poll(progress());
   } catch (const Error& error) {
     const std::string pause = stall_timer_.own_pause();
+    const std::string link = link_in_words();
+    const bool may_be_cause = is_symptom(error) && !link.empty();
     throw Error(error.code(), error.rank(),
-                fmt::format("{}{}{}", link_in_words(), error.what(),
+                fmt::format("{}{}{}{}", may_be_cause ? link + "; " : "", error.what(),
+                            may_be_cause || link.empty() ? "" : "; " + link,
                             pause.empty() ? "" : "; this rank itself " + pause));
   }
 }
@@ -327,24 +331,27 @@ void Engine::check_stall() {
 }
 
 Error Engine::standstill(std::size_t channel, std::chrono::milliseconds waited) const {
+  const std::string link = link_in_words();
   return {ErrorCode::timeout, std::nullopt,
-          fmt::format("nothing moved for {} ms; {}; {}{}", waited.count(),
-                      channels_[channel]->describe(), link_in_words(), since_last_move(channel))};
+          fmt::format("nothing moved for {} ms; {}; {}{}{}", waited.count(),
+                      channels_[channel]->describe(), link, link.empty() ? "" : "; ",
+                      since_last_move(channel))};
 }
 
 /// Causes and advice first: figures are for who has no other trace.
 Error Engine::silence(std::size_t channel, std::chrono::milliseconds waited,
                       std::string_view advice) const {
+  const std::string link = link_in_words();
   return {ErrorCode::timeout, std::nullopt,
-          fmt::format("{} for {} ms; {}{}{}{}", channels_[channel]->describe(), waited.count(),
-                      link_in_words(), advice, advice.empty() ? "" : "; ",
+          fmt::format("{} for {} ms; {}{}{}{}{}", channels_[channel]->describe(), waited.count(),
+                      link, link.empty() ? "" : "; ", advice, advice.empty() ? "" : "; ",
                       since_last_move(channel))};
 }
 
-/// Before what else an error says. Empty if there is a link, as far as the device knows.
+/// Empty if there is a link, as far as the device knows.
 std::string Engine::link_in_words() const {
   return transport_.has_link() ? ""
-                               : "this rank has no link: the switch, or the cable to it, is gone; ";
+                               : "this rank has no link: the switch, or the cable to it, is gone";
 }
 
 /// What tells a rank that does not get the CPU from one that gets no frames, and that from frames
