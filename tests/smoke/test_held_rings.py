@@ -45,14 +45,15 @@ def switch_and_hosts(lab: Lab, config: str) -> tuple[Weir, Namespace]:
     return lab.ready_weir(fabric, at_socket(lab, config)), outside
 
 
-def start(lab: Lab, outside: Namespace, *options: str, switch: str | None = None, module: Path = MODULE,
+def start(lab: Lab, outside: Namespace, *options: str, switch: str | None = None, module: Path | None = MODULE,
           rank_0: tuple[str, ...] = (), world: int = RANKS) -> list[Process]:
-    """Only rank 0 is told of the switch; the others learn of the rings from it."""
+    """Only rank 0 is told of the switch; the others learn of the rings from it. Without `module`, it is that of the worker's build."""
     given = ("--switch", f"unix:{socket_of(lab)}" if switch is None else switch, *rank_0)
     return [Process(lab, outside, [
         WORKER, "--rank", str(rank), "--world", str(world), "--rendezvous", RENDEZVOUS, "--device", f"iface=host{rank}",
         "--ip", f"10.77.0.{rank + 1}", "--window", "4", "--message-bytes", "16384", "--size", "160000",
-        *options, *(given if rank == 0 else ())], WEIR_SWITCH_MODULE=str(module)) for rank in range(world)]
+        *options, *(given if rank == 0 else ())],
+        **({} if module is None else {"WEIR_SWITCH_MODULE": str(module)})) for rank in range(world)]
 
 
 def check(ranks: list[Process], *due: str, status: int = 0) -> str:
@@ -85,7 +86,7 @@ def held_rings(lab: Lab) -> None:
     """A job's rings come with it and go with it: one, two, with an id of the switch's and with one of its own."""
     switch, outside = switch_and_hosts(lab, with_room(lab))
     for options, made in ((("--repeat", "3"), 1), (("--ring-count", "2"), 3), (("--ring", "0"), 4), (("--ring", "5,3"), 6)):
-        check(start(lab, outside, *options), "algorithm=switch verified=every_element")
+        check(start(lab, outside, *options, module=None), "algorithm=switch verified=every_element")
         wait_for_rings(lab, 7)
         wait_for(lambda made=made: switch.output().count(ENDED) == made, 20, f"{ENDED}: not {made} times")
     check(start(lab, outside, "--ring", "7"), "id: found 7, which a ring has", status=1)
@@ -198,7 +199,8 @@ def refused(lab: Lab) -> None:
             (f"switch {nowhere}: no answer: ", {"switch": nowhere}),
             ("switch 127.0.0.1:1: authority: found ''", {"switch": "127.0.0.1:1"}),
             ("there are 2 rings, as many", {"rank_0": ("--ring-count", "2")}),
-            ("package libweir1-switch", {"module": Path("/nowhere.so")})):
+            ("package libweir1-switch", {"module": Path("/nowhere.so")}),
+            ("built for another system: ", {"module": lab.file("text.so", "no module")})):
         same = options.pop("rank_0", ())
         said_0 = check(start(lab, outside, *same, **options), "not_aggregated: switch ", status=1)
         expect(re.search(reason, said_0), said_0)
