@@ -417,6 +417,16 @@ weir_status weir_all_gather(weir_group* group, const void* in, void* out, size_t
  * * count elements. */
 weir_status weir_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
                                 weir_data_type type, weir_operation operation);
+/* The same two with gaps in the longer buffer: in elements, `stride` from one rank's share to the
+ * next one's, `count` or more; each rank has its own. Elements in the gaps are neither read nor
+ * written. All-gather: out[r * stride + i] is rank r's in[i]; in place: in == out + own rank *
+ * stride elements. Reduce-scatter: out[i] is the reduction of every rank's in[own rank * stride +
+ * i]; `in` is copied before the call returns. */
+weir_status weir_all_gather_strided(weir_group* group, const void* in, void* out, size_t count,
+                                    size_t stride, weir_data_type type);
+weir_status weir_reduce_scatter_strided(weir_group* group, const void* in, void* out, size_t count,
+                                        size_t stride, weir_data_type type,
+                                        weir_operation operation);
 /* Returns when every rank has called it. */
 weir_status weir_barrier(weir_group* group);
 
@@ -491,6 +501,12 @@ weir_status weir_start_all_gather(weir_group* group, const void* in, void* out, 
 weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
                                       weir_data_type type, weir_operation operation,
                                       weir_request** request);
+weir_status weir_start_all_gather_strided(weir_group* group, const void* in, void* out,
+                                          size_t count, size_t stride, weir_data_type type,
+                                          weir_request** request);
+weir_status weir_start_reduce_scatter_strided(weir_group* group, const void* in, void* out,
+                                              size_t count, size_t stride, weir_data_type type,
+                                              weir_operation operation, weir_request** request);
 weir_status weir_start_barrier(weir_group* group, weir_request** request);
 
 /* WEIR_OK, WEIR_PENDING or an error. If the request is not done, makes a step of the group's calls

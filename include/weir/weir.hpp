@@ -403,6 +403,17 @@ class Group {
     return started(weir_start_broadcast, data, count, type, root);
   }
 
+  Request start_all_gather_strided(const void* in, void* out, std::size_t count, std::size_t stride,
+                                   weir_data_type type) {
+    return started(weir_start_all_gather_strided, in, out, count, stride, type);
+  }
+
+  Request start_reduce_scatter_strided(const void* in, void* out, std::size_t count,
+                                       std::size_t stride, weir_data_type type,
+                                       weir_operation operation) {
+    return started(weir_start_reduce_scatter_strided, in, out, count, stride, type, operation);
+  }
+
   Request start_all_gather(const void* in, void* out, std::size_t count, weir_data_type type) {
     return started(weir_start_all_gather, in, out, count, type);
   }

@@ -62,6 +62,8 @@ class Caller {
     coalesced();
     call({.kind = CallKind::barrier, .count = count_}, nullptr,
          nullptr); // has no data all the same
+    gather_with_gaps();
+    scatter_from_gaps();
   }
 
  private:
@@ -144,6 +146,40 @@ class Caller {
       const bool is_ours = i / std::max<std::size_t>(count_, 1) == rank_;
       ASSERT_TRUE(is_ours || in[i] == others[i]) << "another rank's share was touched at " << i;
     }
+  }
+
+  /// Each rank's gaps are of another length.
+  std::size_t stride() const { return count_ + 3 * rank_; }
+
+  void gather_with_gaps() {
+    const Call gather{.kind = CallKind::all_gather, .count = count_, .type = DataType::i32};
+    Values expected(stride() * world_, kUntouched);
+    for (std::uint16_t rank = 0; rank < world_; ++rank) {
+      std::ranges::copy(values_of(rank, count_),
+                        expected.begin() + static_cast<std::ptrdiff_t>(rank * stride()));
+    }
+    const Values in = values_of(rank_, count_);
+    Values out(stride() * world_, kUntouched);
+    group_.start_strided(in.data(), out.data(), gather, stride()).wait();
+    EXPECT_EQ(out, expected) << "with gaps";
+    out.assign(out.size(), kUntouched);
+    int* const own = out.data() + rank_ * stride();
+    std::ranges::copy(in, own);
+    group_.start_strided(own, out.data(), gather, stride()).wait();
+    EXPECT_EQ(out, expected) << "with gaps, in place";
+  }
+
+  void scatter_from_gaps() {
+    const Call scatter{.kind = CallKind::reduce_scatter, .count = count_, .type = DataType::i32};
+    const Values whole = values_of(rank_, count_ * world_);
+    Values in(stride() * world_, kUntouched);
+    for (std::uint16_t rank = 0; rank < world_; ++rank) {
+      std::ranges::copy(part(whole, rank * count_, count_),
+                        in.begin() + static_cast<std::ptrdiff_t>(rank * stride()));
+    }
+    Values out(count_, kUntouched);
+    group_.start_strided(in.data(), out.data(), scatter, stride()).wait();
+    EXPECT_EQ(out, part(sum_of(world_, count_ * world_), rank_ * count_, count_)) << "from gaps";
   }
 
   Group& group_;

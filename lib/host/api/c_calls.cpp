@@ -147,6 +147,25 @@ weir_status weir_start_reduce_scatter(weir_group* group, const void* in, void* o
   return start_reduction(group, in, out, call, operation, request);
 }
 
+weir_status weir_start_all_gather_strided(weir_group* group, const void* in, void* out,
+                                          size_t count, size_t stride, weir_data_type type,
+                                          weir_request** request) {
+  return started(request, [&] {
+    const host::Call call = call_of(host::CallKind::all_gather, count, type);
+    return object_at(group, "group").group.start_strided(in, out, call, stride);
+  });
+}
+
+weir_status weir_start_reduce_scatter_strided(weir_group* group, const void* in, void* out,
+                                              size_t count, size_t stride, weir_data_type type,
+                                              weir_operation operation, weir_request** request) {
+  return started(request, [&] {
+    host::Call call = call_of(host::CallKind::reduce_scatter, count, type, operation);
+    const auto factor = take_factor(group, call, operation);
+    return group->group.start_strided(in, out, call, stride, factor);
+  });
+}
+
 weir_status weir_start_barrier(weir_group* group, weir_request** request) {
   return start(group, nullptr, nullptr, call_of(host::CallKind::barrier, 0, WEIR_F32), request);
 }
@@ -180,6 +199,17 @@ weir_status weir_all_gather(weir_group* group, const void* in, void* out, size_t
 weir_status weir_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
                                 weir_data_type type, weir_operation operation) {
   return call(weir_start_reduce_scatter, group, in, out, count, type, operation);
+}
+
+weir_status weir_all_gather_strided(weir_group* group, const void* in, void* out, size_t count,
+                                    size_t stride, weir_data_type type) {
+  return call(weir_start_all_gather_strided, group, in, out, count, stride, type);
+}
+
+weir_status weir_reduce_scatter_strided(weir_group* group, const void* in, void* out, size_t count,
+                                        size_t stride, weir_data_type type,
+                                        weir_operation operation) {
+  return call(weir_start_reduce_scatter_strided, group, in, out, count, stride, type, operation);
 }
 
 weir_status weir_barrier(weir_group* group) {

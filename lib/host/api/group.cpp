@@ -24,6 +24,16 @@ namespace {
 
 constexpr std::size_t kMaxTensorBytes = PTRDIFF_MAX;
 
+/// So many parts of so many bytes, without what lies between them.
+std::vector<std::uint8_t> packed(const std::uint8_t* from, std::size_t bytes, std::size_t stride,
+                                 std::size_t parts) {
+  std::vector<std::uint8_t> whole(parts * bytes);
+  for (std::size_t at = 0; bytes != 0 && at < parts; ++at) {
+    std::copy_n(from + at * stride, bytes, whole.data() + at * bytes);
+  }
+  return whole;
+}
+
 /// Absent elements are 0, which must not change others. In min, max, product and and they would.
 void check(const SparseTensor& tensor, const Call& call) {
   const bool has_meaning = call.operation == Operation::sum ||
@@ -238,6 +248,37 @@ Pending Group::start_scaled(const void* in, void* out, const Call& call, const F
   multiply(scaled, call.type, factor);
   request->job.buffers = {
       .in = scaled.data(), .out = to, .in_owner = has_room ? Owner::caller : Owner::library};
+  return Pending(driver_->start(std::move(request), call));
+}
+
+Pending Group::start_strided(const void* in, void* out, const Call& call, std::size_t stride,
+                             const std::optional<Factor>& factor) {
+  check(call);
+  const bool gathers = call.kind == CallKind::all_gather;
+  if (!gathers && call.kind != CallKind::reduce_scatter) {
+    throw std::invalid_argument(
+        fmt::format("{}: only an all-gather and a reduce-scatter have a stride", describe(call)));
+  }
+  const std::size_t element = element_size(call.type);
+  if (const std::size_t most = kMaxTensorBytes / element / world();
+      stride < call.count || stride > most) {
+    throw std::invalid_argument(
+        fmt::format("stride: found {}; allowed: {}, the count, .. {}", stride, call.count, most));
+  }
+  auto request = std::make_shared<Request>();
+  request->job.buffers = {.in = static_cast<const std::uint8_t*>(in),
+                          .out = static_cast<std::uint8_t*>(out)};
+  if (gathers) {
+    request->job.buffers.stride = stride * element;
+  } else {
+    request->scaled =
+        packed(request->job.buffers.in, call.count * element, stride * element, world());
+    if (factor) {
+      multiply(request->scaled, call.type, *factor);
+    }
+    request->job.buffers.in = request->scaled.data();
+    request->job.buffers.in_owner = Owner::library;
+  }
   return Pending(driver_->start(std::move(request), call));
 }
 

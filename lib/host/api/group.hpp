@@ -165,6 +165,11 @@ class Group {
   /// A sum of inputs that each rank multiplies by a factor of its own first.
   Pending start_scaled(const void* in, void* out, const Call& call, const Factor& factor);
 
+  /// An all-gather whose result, or a reduce-scatter whose input, has gaps: from one rank's
+  /// `call.count` elements to the next one's are `stride`. A reduce-scatter packs them first.
+  Pending start_strided(const void* in, void* out, const Call& call, std::size_t stride,
+                        const std::optional<Factor>& factor = std::nullopt);
+
   Pending start_all_reduce(const void* in, void* out, std::size_t count, DataType type,
                            Operation operation);
   /// The same, and waits.

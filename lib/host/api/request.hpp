@@ -25,7 +25,7 @@ struct Request {
   std::optional<TensorList> tensors; // of a call with several
   std::optional<SparseAllReduce> sparse;
   std::vector<std::uint8_t>
-      scaled;              // the input, of a call that multiplies it and has no other place
+      scaled; // the input, of a call that multiplies or packs it and has no other place
   bool is_counted = false; // by the group's DoneEvent
   bool is_seen = false;    // its caller knows that it is done, or is called
   DoneCallback on_done;    // until it has been called

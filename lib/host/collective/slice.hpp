@@ -25,6 +25,8 @@ struct CallBuffers {
   const TensorList* list = nullptr; // then in and out are not used
   Owner in_owner = Owner::caller;
   Owner out_owner = Owner::caller;
+  // In an all-gather's `out`: bytes from one rank's share to the next one's. 0: they touch.
+  std::size_t stride = 0;
 };
 
 /// One channel's share of a call, as messages carry it: segments of equal length, of which an
