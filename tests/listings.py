@@ -94,7 +94,7 @@ def listings() -> list[Listing]:
     header, torch, lua = "include/weir/weir.h", "lib/host/torch/weir_torch/c_api.py", "tools/wireshark/weir.lua"
     return [
         Listing(header, "enum weir_operation {\n", ",\n  WEIR_AVERAGE", operations, enumerators),
-        Listing(header, "enum weir_data_type {\n", "\n}", types, enumerators),
+        Listing(header, "enum weir_data_type {\n", ",\n  WEIR_AS_OPERATOR", types, enumerators),
         Listing(torch, "OPERATIONS = {", ',\n              "WEIR_AVERAGE"', operations, folded(" " * 14, python_items)),
         Listing(lua, "local OPERATIONS = { ", " }", operations, lua_strings),
         Listing(lua, "local TYPES = {\n  ", ",\n}", types, folded("  ", lua_strings)),

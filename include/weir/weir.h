@@ -61,7 +61,8 @@ typedef enum weir_data_type {
   WEIR_I64 = 10,
   WEIR_U64 = 11,
   WEIR_F8E4M3 = 12,
-  WEIR_F8E5M2 = 13
+  WEIR_F8E5M2 = 13,
+  WEIR_AS_OPERATOR = 255 /* with WEIR_OPERATOR(k): as it says; a count is in bytes */
 } weir_data_type;
 
 typedef enum weir_operation {
@@ -74,6 +75,9 @@ typedef enum weir_operation {
   WEIR_XOR = 6,
   WEIR_AVERAGE = 256 /* the sum, divided by the number of ranks; integers are cut toward 0 */
 } weir_operation;
+
+/* The group's operator k: weir_group_options.operators[k]. */
+#define WEIR_OPERATOR(k) ((weir_operation)(128 + (k)))
 
 typedef enum weir_transport {
   WEIR_SOFTWARE = 0, /* the library's own RC queue pair over raw Ethernet frames */
@@ -109,6 +113,7 @@ typedef struct weir_memory weir_memory;     /* memory that the device reads and 
 typedef struct weir_group weir_group;       /* ranks that reduce together */
 typedef struct weir_forming weir_forming;   /* a group that is being formed */
 typedef struct weir_request weir_request;   /* an operation under way */
+typedef struct weir_operator weir_operator; /* how values are read, joined and written */
 
 /* Every options struct begins with its size, which weir_..._options_init sets. So a program that
  * was compiled with an older, shorter struct runs with a newer library. */
@@ -183,6 +188,10 @@ typedef struct weir_group_options {
                               port and leaves it useless: it is to be closed all the same */
   const void* handle;      /* of the other ranks: what weir_listen gave rank 0; else NULL */
   size_t handle_bytes;     /* WEIR_HANDLE_BYTES; without a handle 0 */
+  /* Of weir_operator_load, at most 4: what WEIR_OPERATOR(0), … name. The group keeps what it needs.
+   */
+  const weir_operator* const* operators;
+  size_t operator_count;
 } weir_group_options;
 
 /* Fill in the defaults. */
@@ -375,6 +384,35 @@ const char* weir_ring_schedule(weir_data_type type);
 /* 1 if there is this reduction of this type, else 0: floats have no WEIR_AND, WEIR_OR, WEIR_XOR. A
  * call with such a pair is a WEIR_INVALID_ARGUMENT. */
 int weir_is_reducible(weir_data_type type, weir_operation operation);
+
+/* Operators and formats of the user's own (docs/operators.md). Checks the text and tries it. After
+ * an error that is about the text, weir_last_error tells the line, what was found and what is
+ * allowed. `op` becomes the caller's, to be released. */
+weir_status weir_operator_load(const char* text, size_t bytes, weir_operator** op);
+/* At any time; groups that have it go on. NULL: does nothing. */
+void weir_operator_release(weir_operator* op);
+/* The name in the text, and 64 hexadecimal digits that are the same where text and results are.
+ * Valid as long as `op`. Of NULL: "". */
+const char* weir_operator_name(const weir_operator* op);
+const char* weir_operator_digest(const weir_operator* op);
+/* Tensors of an operator are laid out for packets: those of a group with this path_mtu and
+ * message_bytes. Without a call: of the options' defaults. For packing, places and reduce; groups
+ * take their own options'. */
+weir_status weir_operator_set_layout(weir_operator* op, uint32_t path_mtu, uint32_t message_bytes);
+/* Bytes of a tensor with so many elements: numbers of blocks, or structs. A multiple of 8. */
+size_t weir_operator_bytes(const weir_operator* op, size_t elements);
+/* Where the element's struct or code begins, in bytes. */
+size_t weir_operator_place(const weir_operator* op, size_t element);
+/* Between f32 and blocks. Only for operators whose `start` gives one f32 for each element, such as
+ * those of MX; else WEIR_INVALID_ARGUMENT. */
+weir_status weir_operator_pack(const weir_operator* op, const float* in, size_t elements,
+                               void* out);
+weir_status weir_operator_unpack(const weir_operator* op, const void* in, size_t elements,
+                                 float* out);
+/* What the network must give: the fold of `count` tensors of `bytes` bytes, in their order. `out`
+ * is none of them. */
+weir_status weir_operator_reduce(const weir_operator* op, void* out, const void* const* inputs,
+                                 size_t count, size_t bytes);
 
 /* Makes an operation for all-reduces, reduces and reduce-scatters of this type: the sum of the
  * ranks' elements, each multiplied by its rank's factor first. `factor` points to one element of

@@ -51,9 +51,26 @@ weir_status start(weir_group* group, const void* in, void* out, const Call& call
   return started(request, [&] { return object_at(group, "group").group.start(in, out, call); });
 }
 
+weir_status start_by_operator(weir_group* group, const void* in, void* out, const Call& call,
+                              weir_request** request) {
+  return started(request, [&] {
+    const auto operation = static_cast<unsigned>(call.operation);
+    if (operation < kFirstOperator) {
+      throw std::invalid_argument(fmt::format("operation: found {} of WEIR_AS_OPERATOR; allowed: "
+                                              "WEIR_OPERATOR(0), …",
+                                              operation));
+    }
+    return object_at(group, "group")
+        .group.start_by_operator(in, out, call, operation - kFirstOperator);
+  });
+}
+
 /// A reduction, by an operation that may be the group's own.
 weir_status start_reduction(weir_group* group, const void* in, void* out, Call call,
                             weir_operation operation, weir_request** request) {
+  if (call.type == kAsOperator) {
+    return start_by_operator(group, in, out, call, request);
+  }
   return started(request, [&] {
     const auto factor = take_factor(group, call, operation);
     return factor ? group->group.start_scaled(in, out, call, *factor)

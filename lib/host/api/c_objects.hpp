@@ -9,6 +9,8 @@
 #include "host/api/scaled_sums.hpp"
 #include "host/collective/sparse_outcome.hpp"
 #include "host/rendezvous/listener.hpp"
+#include "program/message_layout.hpp"
+#include "program/operator.hpp"
 #include "weir/weir.h"
 
 #include <cstdint>
@@ -58,6 +60,12 @@ struct weir_forming {
 
 struct weir_request {
   weir::host::Pending pending;
+};
+
+struct weir_operator {
+  std::shared_ptr<const weir::program::Operator> loaded;
+  std::string digest;
+  weir::program::MessageLayout layout;
 };
 
 struct weir_sparse_result {

@@ -111,6 +111,19 @@ void set_rings(const weir_group_options& options, GroupOptions& result) {
   result.ring_ids = RingIds::open;
 }
 
+void set_operators(const weir_group_options& options, GroupOptions& result) {
+  constexpr std::size_t most = 4;
+  if (options.operator_count > most) {
+    throw std::invalid_argument(
+        fmt::format("operator_count: found {}; allowed: 0 .. {}", options.operator_count, most));
+  }
+  result.operators.clear();
+  for (std::size_t i = 0; i < options.operator_count; ++i) {
+    const weir_operator* const* const given = &object_at(options.operators, "operators");
+    result.operators.push_back(object_at(given[i], "operators").loaded);
+  }
+}
+
 SwitchAccess switch_access_of(const weir_group_options& options) {
   SwitchAccess access{.certificate = text_of(options.switch_certificate),
                       .key = text_of(options.switch_key),
@@ -124,6 +137,7 @@ SwitchAccess switch_access_of(const weir_group_options& options) {
 
 GroupOptions translate(const weir_group_options& options, GroupOptions result) {
   set_rings(options, result);
+  set_operators(options, result);
   result.switch_access = switch_access_of(options);
   result.rank = options.rank;
   result.world = options.world;

@@ -227,6 +227,37 @@ Group::SparseCall Group::start_sparse(const SparseTensor& tensor, Call call,
   return {Pending(driver_->start(std::move(request), call)), result};
 }
 
+Pending Group::start_by_operator(const void* in, void* out, const Call& call, std::size_t number) {
+  const auto& operators = options().operators;
+  if (number >= operators.size()) {
+    throw std::invalid_argument(
+        fmt::format("operation: found WEIR_OPERATOR({}); allowed: {} of the "
+                    "group's operators",
+                    number, operators.size()));
+  }
+  if (call.kind != CallKind::all_reduce && call.kind != CallKind::reduce) {
+    throw std::invalid_argument(
+        fmt::format("{} by an operator; allowed: all-reduce, reduce", name_of(call.kind)));
+  }
+  if (call.count % kOperatorUnit != 0 || call.count > kMaxTensorBytes / world()) {
+    throw std::invalid_argument(
+        fmt::format("count: found {}; allowed: 0 .. {} bytes, a multiple of "
+                    "{}, as weir_operator_bytes tells",
+                    call.count, kMaxTensorBytes / world(), kOperatorUnit));
+  }
+  if (call.has_root() && call.root >= world()) {
+    throw std::invalid_argument(
+        fmt::format("root: found {}; allowed: 0 .. {}", call.root, world() - 1));
+  }
+  auto request = std::make_shared<Request>();
+  const OperatorReduce::Tensor tensor{static_cast<const std::uint8_t*>(in),
+                                      static_cast<std::uint8_t*>(out)};
+  const program::MessageLayout layout{options().path_mtu, options().message_bytes};
+  request->job.series = &request->by_operator.emplace(call, Place{rank(), world()}, tensor,
+                                                      operators[number], layout);
+  return Pending(driver_->start(std::move(request), call));
+}
+
 Pending Group::start_scaled(const void* in, void* out, const Call& call, const Factor& factor) {
   check(call);
   if (!call.reduces() || call.operation != Operation::sum) {

@@ -162,6 +162,10 @@ class Group {
   SparseCall start_sparse(const SparseTensor& tensor, Call call,
                           const std::optional<Factor>& factor = std::nullopt);
 
+  /// An all-reduce or a reduce of `call.count` bytes by the options' operator of that number: an
+  /// all-gather, and the fold on each rank. Throws std::invalid_argument for another call.
+  Pending start_by_operator(const void* in, void* out, const Call& call, std::size_t number);
+
   /// A sum of inputs that each rank multiplies by a factor of its own first.
   Pending start_scaled(const void* in, void* out, const Call& call, const Factor& factor);
 

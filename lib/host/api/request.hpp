@@ -3,6 +3,7 @@
 
 #include "host/base/error.hpp"
 #include "host/collective/engine.hpp"
+#include "host/collective/operator_reduce.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct Request {
   Job job;
   std::optional<TensorList> tensors; // of a call with several
   std::optional<SparseAllReduce> sparse;
+  std::optional<OperatorReduce> by_operator;
   std::vector<std::uint8_t>
       scaled; // the input, of a call that multiplies or packs it and has no other place
   bool is_counted = false; // by the group's DoneEvent

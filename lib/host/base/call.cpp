@@ -32,10 +32,13 @@ Call decode(const CallBody& body, std::uint64_t sequence) {
 
 std::string describe(const Call& call) {
   std::string text(name_of(call.kind));
+  const bool is_by_operator = call.type == kAsOperator;
   if (call.has_data()) {
-    text += fmt::format(" of {} {}", call.count, name_of(call.type));
+    text += fmt::format(" of {} {}", call.count, is_by_operator ? "bytes" : name_of(call.type));
   }
-  if (call.reduces()) {
+  if (is_by_operator) {
+    text += fmt::format(", operator {}", static_cast<unsigned>(call.operation) - kFirstOperator);
+  } else if (call.reduces()) {
     text +=
         fmt::format(", {}", call.finish == Finish::average ? "average" : name_of(call.operation));
   }

@@ -104,6 +104,11 @@ constexpr std::string_view name_of(CallKind kind) {
 
 std::optional<CallKind> call_kind_named(std::string_view name);
 
+/// Type and first operation of a call by an operator of the users' own (docs/operators.md). Its
+/// count is in bytes.
+inline constexpr DataType kAsOperator{255};
+inline constexpr std::uint8_t kFirstOperator = 128;
+
 /// What becomes of a reduction's result on the hosts.
 enum class Finish : std::uint8_t {
   none = 0,

@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace weir::program {
+class Operator;
+}
+
 namespace weir::host {
 
 enum class TransportKind : std::uint8_t {
@@ -104,6 +108,8 @@ struct GroupOptions {
   // the same epoch apart. A caller that sets epochs must set a larger one while an older process
   // may be alive.
   std::uint32_t epoch = 0;
+  // Those of the users' own, which WEIR_OPERATOR(0), … name: the same on all ranks.
+  std::vector<std::shared_ptr<const program::Operator>> operators;
   Fallback fallback = Fallback::none;
   MissingRings missing_rings = MissingRings::leave_out;
   ProgressBy progress = ProgressBy::thread;
