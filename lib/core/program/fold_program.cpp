@@ -52,6 +52,9 @@ void FoldProgram::end_packet(std::byte* packet, std::size_t bytes, std::uint64_t
 
 void FoldProgram::reduce(std::byte* out, const std::byte* const* inputs, unsigned count,
                          std::size_t bytes, op::Copies copies) const {
+  if (bytes == 0) {
+    return; // the pointers may be null
+  }
   const std::size_t units = code_.units(bytes);
   Tile tile{.registers = registers(), .in = {}, .out = {}};
   tile.lanes = code_.tile_lanes;
