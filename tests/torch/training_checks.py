@@ -77,6 +77,20 @@ def expect_no_gloo(group: dist.ProcessGroup | None = None) -> None:
 
 
 @check
+def ddp_with_torchs_debug_level_detail() -> None:
+    """In which torch wraps its own backends, and looks at each call's tensors first."""
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    try:
+        group = dist.new_group()
+        net = DistributedDataParallel(make_net(), process_group=group)
+        train(net, own_part)
+        expect_trained(dict(net.named_parameters()))
+        expect_no_gloo(group)
+    finally:
+        dist.set_debug_level(dist.DebugLevel.OFF)
+
+
+@check
 def ddp() -> None:
     net = DistributedDataParallel(make_net())
     train(net, own_part)
