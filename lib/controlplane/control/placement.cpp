@@ -42,11 +42,27 @@ int node_at(const std::vector<int>& nodes, std::size_t index) {
   return index < nodes.size() ? nodes[index] : kNoNode;
 }
 
+/// Of two neighbours of the ring; none: no ring has, or had, any of them.
+std::optional<std::size_t> first_worker_of(const Placement& placement, const ring::RingSet& present,
+                                           const ring::Ring& ring) {
+  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
+    const std::uint16_t pair = present.pair_of(ring.source_of(sender), ring.destination_of(sender));
+    const bool is_known = pair != 0 && pair <= placement.pairs.size();
+    if (is_known && placement.pair(pair).worker != kNobody) {
+      return placement.pair(pair).worker;
+    }
+  }
+  return std::nullopt;
+}
+
 /// Rings first. The neighbours of withdrawn rings too: their packets need a worker.
 void deal_rings(Placement& placement, const ring::RingSet& rings, Dealer& workers) {
   placement.worker_of_ring.resize(rings.rings().size());
   for (const std::uint16_t ring : rings.present()) {
-    const std::size_t worker = workers.next();
+    const ring::Ring& own = rings.rings()[ring];
+    const std::optional<std::size_t> first =
+        own.is_root() ? std::nullopt : first_worker_of(placement, rings, own);
+    const std::size_t worker = first ? *first : workers.next();
     placement.assign(ring, rings, worker);
     placement.lcores[worker].rings.push_back(ring);
   }
@@ -94,18 +110,6 @@ std::map<std::size_t, std::uint64_t> frames_of_workers(const Placement& placemen
         std::uint64_t{spec.depth()} * spec.packets_per_message() * present.rings()[ring].children();
   }
   return frames;
-}
-
-/// Of two neighbours of the ring; none: no ring has, or had, any of them.
-std::optional<std::size_t> first_worker_of(const Placement& placement, const ring::RingSet& present,
-                                           const ring::Ring& ring) {
-  for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
-    const std::uint16_t pair = present.pair_of(ring.source_of(sender), ring.destination_of(sender));
-    if (pair != 0) {
-      return placement.pair(pair).worker;
-    }
-  }
-  return std::nullopt;
 }
 
 /// The present rings that have neighbours of this one.
@@ -214,6 +218,9 @@ std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
     ++beside[placement.worker_of_ring[other]];
   }
   const std::optional<std::size_t> first = first_worker_of(placement, present, ring);
+  if (!ring.is_root() && first) {
+    return *first;
+  }
   const auto frames = frames_of_workers(placement, present);
   return std::ranges::min_element(frames, {},
                                   [&](const auto& worker) {

@@ -66,7 +66,8 @@ struct Placement {
 };
 
 /// Deals receive queues, ports and rings out to the lcores with the role, in turn. So parallel
-/// rings, which the configuration has one after the other, get different workers.
+/// rings, which the configuration has one after the other, get different workers. But a ring with a
+/// switch above has its neighbours' first worker (docs/architecture.md, "Parallel rings").
 /// Workers for whom no ring is left are dealt out to those that have some, as helpers.
 Placement place(const config::Config& config, const ring::RingSet& rings,
                 const NumaNodes& nodes = {});

@@ -14,11 +14,41 @@ namespace {
 
 constexpr std::uint16_t kNobody = UINT16_MAX;
 
-/// Every `step`-th ring from the first on.
-std::vector<std::uint16_t> rings_of(const ring::RingSet& set, std::size_t first, std::size_t step) {
+/// The pairs of a ring's neighbours, in both directions.
+std::vector<std::uint16_t> pairs_of(const ring::RingSet& set, std::uint16_t ring) {
+  std::vector<std::uint16_t> pairs;
+  for (std::uint16_t sender = 0; sender < set.rings()[ring].senders(); ++sender) {
+    const std::uint16_t pair = set.pair_of(ring::RingChild{ring, sender});
+    pairs.insert(pairs.end(), {pair, set.reverse_of(pair)});
+  }
+  return pairs;
+}
+
+/// By ring: in turn, but a ring with a switch above has its neighbours' first worker
+/// (control::place).
+std::vector<std::uint16_t> deal(const ring::RingSet& set, std::uint16_t workers) {
+  std::vector<std::uint16_t> dealt;
+  std::vector<std::uint16_t> first(set.pairs(), kNobody);
+  for (std::uint16_t ring = 0; ring < set.rings().size(); ++ring) {
+    const std::vector<std::uint16_t> pairs = pairs_of(set, ring);
+    const std::uint16_t known = first[pairs.front() - 1U];
+    const bool is_with_first = !set.rings()[ring].is_root() && known != kNobody;
+    dealt.push_back(is_with_first ? known : static_cast<std::uint16_t>(ring % workers));
+    for (const std::uint16_t pair : pairs) {
+      first[pair - 1U] = first[pair - 1U] == kNobody ? dealt.back() : first[pair - 1U];
+    }
+  }
+  return dealt;
+}
+
+std::vector<std::uint16_t> rings_of(const ring::RingSet& set, std::uint16_t worker,
+                                    std::uint16_t workers) {
+  const std::vector<std::uint16_t> dealt = deal(set, workers);
   std::vector<std::uint16_t> rings;
-  for (std::size_t ring = first; ring < set.rings().size(); ring += step) {
-    rings.push_back(static_cast<std::uint16_t>(ring));
+  for (std::uint16_t ring = 0; ring < dealt.size(); ++ring) {
+    if (dealt[ring] == worker) {
+      rings.push_back(ring);
+    }
   }
   return rings;
 }
@@ -88,8 +118,9 @@ void InlineSwitch::make_others(const Settings& settings) {
                                                bridge_, forward_, counters_));
   }
   inboxes_.resize(others_.empty() ? 0 : std::size_t{workers()} * workers());
-  for (std::uint16_t ring = 0; ring < current_->rings().size(); ++ring) {
-    assign(ring, ring % workers());
+  const std::vector<std::uint16_t> dealt = deal(*current_, workers());
+  for (std::uint16_t ring = 0; ring < dealt.size(); ++ring) {
+    assign(ring, dealt[ring]);
   }
 }
 
@@ -97,12 +128,9 @@ void InlineSwitch::assign(std::uint16_t ring, std::uint16_t worker) {
   worker_of_ring_.resize(current_->rings().size());
   worker_of_ring_[ring] = worker;
   worker_of_pair_.resize(current_->pairs(), kNobody);
-  for (std::uint16_t sender = 0; sender < current_->rings()[ring].senders(); ++sender) {
-    const std::uint16_t pair = current_->pair_of(ring::RingChild{ring, sender});
-    for (const std::uint16_t direction : {pair, current_->reverse_of(pair)}) {
-      std::uint16_t& first = worker_of_pair_[direction - 1u];
-      first = first == kNobody ? worker : first;
-    }
+  for (const std::uint16_t pair : pairs_of(*current_, ring)) {
+    std::uint16_t& first = worker_of_pair_[pair - 1U];
+    first = first == kNobody ? worker : first;
   }
 }
 
@@ -260,7 +288,11 @@ void InlineSwitch::change_rings(std::span<const ring::RingSpec> specs, frame::In
 std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
   const ring::Ring ring(spec);
   ring::RingSet next = current_->with(spec);
-  const auto number = static_cast<std::uint16_t>(++rings_added_ % workers());
+  const std::uint16_t pair = next.pair_of(ring::RingChild{current_->next_index(), 0});
+  const bool is_known = pair <= worker_of_pair_.size() && worker_of_pair_[pair - 1U] != kNobody;
+  const auto number = !ring.is_root() && is_known
+                          ? worker_of_pair_[pair - 1U]
+                          : static_cast<std::uint16_t>(++rings_added_ % workers());
   Worker& worker = numbered(number);
   if (ring.senders() > worker.incarnations().spare_children()) {
     throw std::length_error("no room for the connections of one ring more");
