@@ -362,7 +362,7 @@ void FabricSwitch::accept(Packet& packet) {
   for (IncarnationWatch& watch : incarnations_) {
     watch.before(packet, engine());
   }
-  installed().accept(packet, frame::Instant{world_.now});
+  installed().receive(packet, frame::Instant{world_.now});
   note_news();
   for (IncarnationWatch& watch : incarnations_) {
     watch.after(engine());

@@ -62,7 +62,7 @@ class SwitchFixture {
 
   std::vector<Sent> send(const Bytes& bytes, std::uint16_t port) {
     received_bytes_ += bytes.size();
-    switch_.accept(pool_.make(bytes, port), now);
+    switch_.receive(pool_.make(bytes, port), now);
     expect_balance();
     return sink_.take();
   }

@@ -90,8 +90,8 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
       worker_(current_, rings_of(*current_, 0, settings.workers), worker_settings_, bridge_,
               forward_, counters_),
       handover_(settings.handover), receive_(current_, bridge_, counters_),
-      dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_, *this,
-                probes_) {
+      dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_,
+                settings.workers == 1 ? static_cast<WorkerSink&>(*this) : to_team_, probes_) {
   bridge_.lead_to_switches(current_->ports_of_switches());
   make_others(settings);
 }
@@ -134,9 +134,12 @@ void InlineSwitch::assign(std::uint16_t ring, std::uint16_t worker) {
   }
 }
 
-void InlineSwitch::receive_on(std::uint16_t worker, frame::Frame& frame, frame::Instant now) {
-  receiving_ = worker;
-  accept_on(numbered(worker), frame, now);
+void InlineSwitch::receive(frame::Frame& frame, frame::Instant now) {
+  if (others_.empty()) {
+    return accept(frame, now);
+  }
+  receiving_ = static_cast<std::uint16_t>(frame.ingress % workers());
+  accept_on(numbered(receiving_), frame, now);
   if (handover_ == Handover::at_once) {
     take_all_over(now);
   }
@@ -206,7 +209,7 @@ void InlineSwitch::swap_rings(ring::RingSet rings) {
 void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant now) {
   assert(others_.empty());
   CachedPath& cached_path = worker_.cached_path();
-  worker_.begin_burst(now);
+  cached_path.begin_burst();
   std::array<FlowCacheEntry*, kBurst> entries;
   FlowCacheEntry* entry = nullptr;
   std::ranges::transform(burst, entries.begin(), [&](const frame::Frame* frame) {
@@ -317,7 +320,12 @@ unsigned InlineSwitch::serve(unsigned frames, frame::Instant now) {
 }
 
 void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
-  const std::uint16_t to = others_.empty() ? 0 : worker_for(frame);
+  worker_.accept(frame, ring_group, now);
+}
+
+void InlineSwitch::to_one_of_several(frame::Frame& frame, std::uint16_t ring_group,
+                                     frame::Instant now) {
+  const std::uint16_t to = worker_for(frame);
   if (to == receiving_) {
     return numbered(to).accept(frame, ring_group, now);
   }

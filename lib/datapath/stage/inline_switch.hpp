@@ -42,13 +42,19 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   InlineSwitch(const std::vector<ring::RingSpec>& rings, std::vector<std::uint32_t> max_frame_bytes,
                const Settings& settings, FrameSink& sink);
 
-  /// Takes a frame with data, length and ingress set.
+  /// Takes a frame with data, length and ingress set. Only with one worker.
   void accept(frame::Frame& frame, frame::Instant now) {
-    if (!others_.empty()) [[unlikely]] {
-      return receive_on(static_cast<std::uint16_t>(frame.ingress % workers()), frame, now);
+    worker_.cached_path().begin_burst();
+    FlowCacheEntry* const entry = worker_.cached_path().entry_of(frame.bytes(), frame.ingress);
+    if (entry == nullptr) {
+      return take_stages(frame, now);
     }
-    accept_on(worker_, frame, now);
+    frame::Frame* const burst = &frame;
+    serve(worker_, {&burst, 1}, {&entry, 1}, now);
   }
+
+  /// The same with any number of workers.
+  void receive(frame::Frame& frame, frame::Instant now);
 
   /// Takes at most kBurst frames that have come together, as an lcore does. Only with one worker.
   void accept(std::span<frame::Frame* const> burst, frame::Instant now);
@@ -157,6 +163,19 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
     serve(worker, {&burst, 1}, {&entry, 1}, now);
   }
 
+  /// From dispatch to one of several workers.
+  class ToTeam : public WorkerSink {
+   public:
+    explicit ToTeam(InlineSwitch& team) : team_(team) {}
+
+    void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override {
+      team_.to_one_of_several(frame, ring_group, now);
+    }
+
+   private:
+    InlineSwitch& team_;
+  };
+
   template <typename Act>
   void for_each_worker(Act&& act) {
     act(worker_);
@@ -174,7 +193,6 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   void make_others(const Settings& settings);
   Worker::Settings common_settings(std::size_t ports, const Settings& settings);
   void assign(std::uint16_t ring, std::uint16_t worker);
-  void receive_on(std::uint16_t worker, frame::Frame& frame, frame::Instant now);
   std::uint16_t worker_for(const frame::Frame& frame) const;
   void hand_over(frame::Frame& frame, std::uint16_t to);
   std::uint64_t held() const;
@@ -184,6 +202,7 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   void take_stages(frame::Frame& frame, frame::Instant now);
   void swap_rings(ring::RingSet rings);
   void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
+  void to_one_of_several(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now);
   void to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant now) override;
 
   ring::CurrentRings current_;
@@ -205,6 +224,7 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   std::vector<std::deque<frame::Frame*>>
       inboxes_; // by the worker that has it, and the receiving one
   std::uint16_t rings_added_ = 0;
+  ToTeam to_team_{*this};
   Handover handover_;
   Receive receive_;
   SentProbes probes_;
