@@ -227,7 +227,7 @@ void InlineSwitch::accept(std::span<frame::Frame* const> burst, frame::Instant n
       CachedPath::load_slot(*entries[place], burst[place]->bytes());
     }
   }
-  serve(worker_, burst, std::span(entries).first(burst.size()), now);
+  serve(burst, std::span(entries).first(burst.size()), now);
 }
 
 namespace {
@@ -253,12 +253,34 @@ struct FramesOfEntry {
 
 } // namespace
 
-void InlineSwitch::serve(Worker& worker, std::span<frame::Frame* const> burst,
+namespace {
+
+/// One frame, as CachedPath::take() asks for it.
+struct OnlyFrame {
+  frame::Frame* frame;
+
+  frame::Frame* next() { return std::exchange(frame, nullptr); }
+};
+
+} // namespace
+
+void InlineSwitch::accept_on(Worker& worker, frame::Frame& frame, frame::Instant now) {
+  worker.begin_burst(now);
+  FlowCacheEntry* const entry = worker.cached_path().entry_of(frame.bytes(), frame.ingress);
+  if (entry != nullptr) {
+    frame.packet = entry->headers.packet();
+  }
+  if (entry == nullptr || worker.cached_path().take(*entry, now, OnlyFrame{&frame}) == 0) {
+    take_stages(frame, now);
+  }
+}
+
+void InlineSwitch::serve(std::span<frame::Frame* const> burst,
                          std::span<FlowCacheEntry* const> entries, frame::Instant now) {
   for (std::size_t place = 0; place < burst.size();) {
     FlowCacheEntry* entry = entries[place];
     if (entry != nullptr) {
-      place += worker.cached_path().take(
+      place += worker_.cached_path().take(
           *entry, now, FramesOfEntry{entry, burst.subspan(place), entries.subspan(place)});
     }
     if (place < burst.size() && entries[place] == entry) {

@@ -50,7 +50,7 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
       return take_stages(frame, now);
     }
     frame::Frame* const burst = &frame;
-    serve(worker_, {&burst, 1}, {&entry, 1}, now);
+    serve({&burst, 1}, {&entry, 1}, now);
   }
 
   /// The same with any number of workers.
@@ -153,15 +153,7 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   Accounting accounting() const { return {counters_, held(), queued()}; }
 
  private:
-  void accept_on(Worker& worker, frame::Frame& frame, frame::Instant now) {
-    worker.begin_burst(now);
-    FlowCacheEntry* const entry = worker.cached_path().entry_of(frame.bytes(), frame.ingress);
-    if (entry == nullptr) {
-      return take_stages(frame, now);
-    }
-    frame::Frame* const burst = &frame;
-    serve(worker, {&burst, 1}, {&entry, 1}, now);
-  }
+  void accept_on(Worker& worker, frame::Frame& frame, frame::Instant now);
 
   /// From dispatch to one of several workers.
   class ToTeam : public WorkerSink {
@@ -197,8 +189,8 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   void hand_over(frame::Frame& frame, std::uint16_t to);
   std::uint64_t held() const;
   std::uint64_t queued() const;
-  void serve(Worker& worker, std::span<frame::Frame* const> burst,
-             std::span<FlowCacheEntry* const> entries, frame::Instant now);
+  void serve(std::span<frame::Frame* const> burst, std::span<FlowCacheEntry* const> entries,
+             frame::Instant now);
   void take_stages(frame::Frame& frame, frame::Instant now);
   void swap_rings(ring::RingSet rings);
   void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
