@@ -47,6 +47,7 @@ class Mutation:
 ONE_SHARE = Edit("lib/datapath/conn/port_tables.hpp", "{ return tables_[port & (tables_.size() - 1)]; }", "{ return tables_[port & 0]; }")
 CLASSIFY = "lib/datapath/conn/classifier.cpp"
 INCARNATIONS = "lib/datapath/conn/incarnations.cpp"
+OWNERS = "lib/datapath/conn/connection_owners.cpp"
 TABLE = "lib/datapath/conn/connection_table.hpp"
 HISTORY = "lib/datapath/conn/message_history.cpp"
 SLOTS = "lib/datapath/slot/slot_table.cpp"
@@ -125,6 +126,12 @@ MUTATIONS = [
     Mutation("overtaken", "a hello waits on although its sender went on", [
         Edit(CLASSIFY, "    incarnations_.give_up_overtaken(frame, epoch);\n", "")],
         "with one switch no sum and no job depends on it (docs/lab/model.md); classify_test holds the rule by itself"),
+    Mutation("owner-unknown", "all that comes between two neighbours is for the pair's first worker", [
+        Edit(OWNERS, "return cell == 0 ? std::nullopt : std::optional(static_cast<Worker>(cell & kWorkerMask));",
+             "return cell == 0 ? std::nullopt : std::optional<Worker>();")]),
+    Mutation("owner-of-answers", "acknowledgements are for the pair's first worker", [
+        Edit(OWNERS, "  const bool is_answer = packet.opcode.position == wire::Position::none;",
+             "  const bool is_answer = packet.opcode.position == wire::Position::none;\n  if (is_answer) {\n    return std::nullopt;\n  }")]),
     Mutation("nonce-of-result", "a host takes any run's hello result", [
         Edit("lib/host/collective/message_window.cpp", "if (is_greeting_ && wire::nonce_of(header) != config_.nonce) {",
              "if (false) {")],
