@@ -2,6 +2,7 @@
 #include "host/base/host_addresses.hpp"
 
 #include "host/base/error.hpp"
+#include "host/base/interface_addresses.hpp"
 
 #include <fmt/format.h>
 
@@ -22,36 +23,6 @@
 
 namespace weir::host {
 namespace {
-
-struct FreeInterfaces {
-  void operator()(ifaddrs* list) const { freeifaddrs(list); }
-};
-
-using Interfaces = std::unique_ptr<ifaddrs, FreeInterfaces>;
-
-Interfaces read_interfaces() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
-    throw std::runtime_error(
-        fmt::format("cannot read this host's addresses: {}", std::strerror(errno)));
-  }
-  return Interfaces(list);
-}
-
-/// Bytes of the socket address. 0 for one that another host cannot use.
-socklen_t length_of(const sockaddr* address) {
-  if (address == nullptr) {
-    return 0;
-  }
-  if (address->sa_family == AF_INET) {
-    return sizeof(sockaddr_in);
-  }
-  const bool is_ipv6 = address->sa_family == AF_INET6;
-  return is_ipv6 &&
-                 !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr)
-             ? sizeof(sockaddr_in6)
-             : 0;
-}
 
 /// By the address: a service's own address may be one of the loopback interface too.
 bool is_loopback(const sockaddr* address) {
@@ -79,7 +50,7 @@ bool has(const std::vector<HostAddress>& addresses, const std::string& host,
 } // namespace
 
 std::vector<HostAddress> read_host_addresses() {
-  const Interfaces list = read_interfaces();
+  const InterfaceAddresses list = read_interface_addresses();
   std::vector<HostAddress> addresses;
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
     const socklen_t length = length_of(entry->ifa_addr);

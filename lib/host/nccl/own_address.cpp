@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/nccl/own_address.hpp"
 
+#include "host/base/interface_addresses.hpp"
 #include "host/nccl/call.hpp"
 #include "host/nccl/settings.hpp"
 
-#include <fmt/format.h>
-
 #include <cstring>
-#include <ifaddrs.h>
-#include <memory>
 #include <net/if.h>
-#include <netinet/in.h>
+#include <stdexcept>
 #include <tuple>
 
 namespace weir::nccl {
 namespace {
 
+/// Of this host.
+host::InterfaceAddresses read_addresses() {
+  try {
+    return host::read_interface_addresses();
+  } catch (const std::runtime_error& error) {
+    throw Failure(Result::system_error, error.what());
+  }
+}
+
 bool can_be_reached(const ifaddrs& entry) {
-  if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) {
-    return false;
-  }
-  if (entry.ifa_addr->sa_family == AF_INET6) {
-    const auto& address = *reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr);
-    return !IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr);
-  }
-  return entry.ifa_addr->sa_family == AF_INET;
+  return (entry.ifa_flags & IFF_UP) != 0 && host::length_of(entry.ifa_addr) != 0;
 }
 
 /// What NCCL_SOCKET_IFNAME says of an interface by its first name; "^" excludes, which is left to
@@ -47,14 +46,10 @@ auto rank_of(const ifaddrs& entry, const std::string& wanted, const std::string&
 } // namespace
 
 sockaddr_storage own_address(const std::string& interface) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
-    throw Failure(Result::system_error, "the addresses of this host: not to be had");
-  }
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> addresses(list, &freeifaddrs);
+  const host::InterfaceAddresses addresses = read_addresses();
   const std::string wanted = variable("NCCL_SOCKET_IFNAME");
   const ifaddrs* best = nullptr;
-  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+  for (const ifaddrs* each = addresses.get(); each != nullptr; each = each->ifa_next) {
     if (can_be_reached(*each) && (best == nullptr || rank_of(*each, wanted, interface) <
                                                          rank_of(*best, wanted, interface))) {
       best = each;
@@ -64,8 +59,7 @@ sockaddr_storage own_address(const std::string& interface) {
     throw Failure(Result::system_error, "point-to-point: this host has no address");
   }
   sockaddr_storage address{};
-  std::memcpy(&address, best->ifa_addr,
-              best->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  std::memcpy(&address, best->ifa_addr, host::length_of(best->ifa_addr));
   return address;
 }
 

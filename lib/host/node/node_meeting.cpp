@@ -100,22 +100,37 @@ union ControlSpace {
   std::array<char, CMSG_SPACE(kMostAtOnce * sizeof(int))> bytes;
 };
 
-/// A byte with the descriptors. False when the other end is gone.
+/// A byte, and descriptors beside it.
+class DescriptorMessage {
+ public:
+  explicit DescriptorMessage(std::size_t descriptors) {
+    header_.msg_iov = &data_;
+    header_.msg_iovlen = 1;
+    header_.msg_control = space_.bytes.data();
+    header_.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
+  }
+
+  DescriptorMessage(const DescriptorMessage&) = delete;
+  DescriptorMessage& operator=(const DescriptorMessage&) = delete;
+
+  msghdr& header() { return header_; }
+
+ private:
+  char byte_ = 0;
+  iovec data_{&byte_, 1};
+  msghdr header_{};
+  ControlSpace space_{}; // ends in an array of any length
+};
+
+/// False when the other end is gone.
 bool send_descriptors(const Socket& connection, std::span<const int> descriptors) {
-  ControlSpace space{};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space.bytes.data();
-  message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  DescriptorMessage message(descriptors.size());
+  cmsghdr* const header = CMSG_FIRSTHDR(&message.header());
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
   std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
-  return sendmsg(connection.get(), &message, MSG_NOSIGNAL) == 1;
+  return sendmsg(connection.get(), &message.header(), MSG_NOSIGNAL) == 1;
 }
 
 bool hand_over(const Socket& connection, const NodeDescriptors& descriptors) {
@@ -134,21 +149,14 @@ bool hand_over(const Socket& connection, const NodeDescriptors& descriptors) {
 
 /// Those of one message; none when there is none yet. Throws Error when the leader is gone.
 std::vector<Socket> receive_descriptors(const Socket& connection, const NodeWait& wait) {
-  ControlSpace space{};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space.bytes.data();
-  message.msg_controllen = space.bytes.size();
-  const ssize_t bytes = recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC);
+  DescriptorMessage message(kMostAtOnce);
+  const ssize_t bytes = recvmsg(connection.get(), &message.header(), MSG_CMSG_CLOEXEC);
   if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
     return {};
   }
   std::vector<Socket> found;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); bytes > 0 && header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message.header()); bytes > 0 && header != nullptr;
+       header = CMSG_NXTHDR(&message.header(), header)) {
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; header->cmsg_type == SCM_RIGHTS && i < count; ++i) {
       int descriptor = -1;
