@@ -50,6 +50,8 @@ class Reader {
 
   bool is_list() const { return present_ && node_.IsSequence(); }
 
+  bool is_map() const { return present_ && node_.IsMap(); }
+
   /// The value as errors print it: a number unchanged, any other scalar in quotes, or "a list".
   std::string found() const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/switch_files.hpp"
 
+#include "plan/port_names.hpp"
 #include "text/json.hpp"
 #include "weir/ina.hpp"
 
@@ -17,26 +18,11 @@
 namespace weir::plan {
 namespace {
 
-constexpr std::string_view kPlainCharacters =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
-
 constexpr std::size_t kMostPorts = 32;   // of a switch
 constexpr std::uint32_t kPortMtu = 1500; // of a port whose file says nothing
 /// Bytes of Ethernet payload beside that of a RoCEv2 packet with the longest header: IPv6 40, UDP
 /// 8, BTH 12, RETH 16, immediate 4, ICRC 4.
 constexpr std::uint32_t kHeaderBytes = 40 + 8 + 12 + 16 + 4 + 4;
-
-bool is_plain(std::string_view name) {
-  return !name.empty() && name.find_first_not_of(kPlainCharacters) == std::string_view::npos;
-}
-
-/// With a '-' for every other character.
-std::string plain(std::string name) {
-  for (char& c : name) {
-    c = kPlainCharacters.find(c) == std::string_view::npos ? '-' : c;
-  }
-  return name;
-}
 
 bool is_between_switches(const Topology& topology, LinkId link) {
   return !topology.is_node(topology.link(link).from) && !topology.is_node(topology.link(link).to);
@@ -106,59 +92,6 @@ class BridgeTree {
   std::vector<VertexId> root_;  // by vertex: another of its tree, or itself
   std::vector<bool> is_in_;     // by cable
   std::vector<bool> is_wanted_; // by vertex: hosts are on it, or the first ring
-};
-
-/// The ports of a switch: all its cables, with names.
-class Ports {
- public:
-  Ports(const Topology& topology, VertexId at) : topology_(topology), at_(at) {
-    links_.assign(topology.outgoing(at).begin(), topology.outgoing(at).end());
-    std::ranges::sort(links_);
-    names_.resize(links_.size());
-    for (std::size_t port = 0; port < links_.size(); ++port) {
-      take_given(port);
-    }
-    for (std::size_t port = 0; port < links_.size(); ++port) {
-      if (names_[port].empty()) {
-        name_after_peer(port);
-      }
-    }
-  }
-
-  std::span<const LinkId> links() const { return links_; }
-
-  const std::string& name(LinkId link) const {
-    return names_[static_cast<std::size_t>(std::ranges::find(links_, link) - links_.begin())];
-  }
-
- private:
-  void take_given(std::size_t port) {
-    const std::string name = topology_.port(links_[port]);
-    if (name.empty()) {
-      return;
-    }
-    if (!is_plain(name) || !taken_.insert(name).second) {
-      throw PlanError(fmt::format("{} has a port {}; allowed: names of letters, digits, '_', '.' "
-                                  "and '-', each once, but not all or json",
-                                  topology_.name(at_), text::json_string(name)));
-    }
-    names_[port] = name;
-  }
-
-  /// The peer's name; parallel cables are numbered from 2 on.
-  void name_after_peer(std::size_t port) {
-    const std::string peer = plain(topology_.name(topology_.link(links_[port]).to));
-    names_[port] = peer;
-    for (unsigned number = 2; !taken_.insert(names_[port]).second; ++number) {
-      names_[port] = fmt::format("{}-{}", peer, number);
-    }
-  }
-
-  const Topology& topology_;
-  const VertexId at_;
-  std::vector<LinkId> links_;
-  std::vector<std::string> names_;
-  std::set<std::string> taken_{"all", "json"}; // words of the prompt
 };
 
 /// With `value` in place of each `{word}`.

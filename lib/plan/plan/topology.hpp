@@ -93,6 +93,17 @@ class Topology {
 
   std::string port(LinkId id) const;
 
+  /// Of a switch the address of its control service, of a node those that it has, one for each of
+  /// its rails; none if the file has none.
+  void set_addresses(VertexId vertex, std::vector<std::string> addresses) {
+    addresses_[vertex] = std::move(addresses);
+  }
+
+  std::vector<std::string> addresses(VertexId vertex) const {
+    const auto found = addresses_.find(vertex);
+    return found == addresses_.end() ? std::vector<std::string>() : found->second;
+  }
+
   static LinkId reverse_of(LinkId id) { return id ^ 1; }
 
   std::uint32_t node_count() const { return node_count_; }
@@ -135,6 +146,7 @@ class Topology {
   std::map<std::string, VertexId, std::less<>> by_name_;
   std::vector<Link> links_;
   std::map<LinkId, std::string> ports_;
+  std::map<VertexId, std::vector<std::string>> addresses_;
   std::vector<std::vector<LinkId>> outgoing_;
 };
 

@@ -131,12 +131,15 @@ Topology read_generator(const Reader& map) {
   }
 }
 
-/// Names by pattern; each may appear once in the file.
+/// Names by pattern; each may appear once in the file. One that stands in a map has addresses
+/// beside it: { name: host0, address: [10.0.0.1] }, { name: leaf0, control: "192.0.2.1:9465" }.
 class NameList {
  public:
-  std::vector<std::string> read(const Reader& list, Range count, std::string_view what) {
+  std::vector<std::string> read(const Reader& list, Range count, std::string_view what,
+                                std::string_view address_key) {
     std::vector<std::string> names;
-    for (const Reader& item : list.items(count, what)) {
+    for (const Reader& entry : list.items(count, what)) {
+      const Reader item = entry.is_map() ? name_in(entry, address_key) : entry;
       const std::string pattern = item.text("a name, or several as n[0-15]");
       const auto expanded = expand_names(pattern, kMostVertices);
       if (!expanded || line_of_.size() + expanded->size() > kMostVertices) {
@@ -152,12 +155,46 @@ class NameList {
         }
         names.push_back(name);
       }
+      if (entry.is_map()) {
+        read_addresses(entry, address_key, *expanded);
+      }
     }
     return names;
   }
 
+  void give_addresses(Topology& topology) const {
+    for (const auto& [name, addresses] : addresses_of_) {
+      topology.set_addresses(topology.find(name), addresses);
+    }
+  }
+
  private:
+  static Reader name_in(const Reader& map, std::string_view address_key) {
+    const std::array<std::string_view, 2> keys{"name", address_key};
+    map.expect_map(keys);
+    return map.at("name");
+  }
+
+  void read_addresses(const Reader& map, std::string_view key,
+                      const std::vector<std::string>& names) {
+    const Reader addresses = map.at(key);
+    if (!addresses.is_present()) {
+      return;
+    }
+    if (names.size() != 1) {
+      addresses.fail(fmt::format("addresses of {} names", names.size()), "those of one name");
+    }
+    if (!addresses.is_list()) {
+      addresses_of_[names.front()] = {addresses.text("an address")};
+      return;
+    }
+    for (const Reader& address : addresses.items({1, 64}, "addresses")) {
+      addresses_of_[names.front()].push_back(address.text("an address"));
+    }
+  }
+
   std::map<std::string, int> line_of_;
+  std::map<std::string, std::vector<std::string>> addresses_of_;
 };
 
 /// Both ends of one entry of `links`.
@@ -235,12 +272,13 @@ class LinkReader {
 
 Topology read_lists(const Reader& root) {
   NameList lists;
-  std::vector<std::string> nodes = lists.read(root.at("nodes"), kCount, "nodes");
+  std::vector<std::string> nodes = lists.read(root.at("nodes"), kCount, "nodes", "address");
   std::vector<std::string> switches;
   if (root.at("switches").is_present()) {
-    switches = lists.read(root.at("switches"), {0, kMostVertices}, "switches");
+    switches = lists.read(root.at("switches"), {0, kMostVertices}, "switches", "control");
   }
   Topology topology(std::move(nodes), std::move(switches));
+  lists.give_addresses(topology);
   LinkReader links(topology);
   for (const Reader& link : root.at("links").items({1, kMostLinks}, "links")) {
     links.read(link);
