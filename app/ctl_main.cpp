@@ -3,6 +3,7 @@
 /// weirctl: the prompt's commands for a switch that runs elsewhere.
 
 #include "complaint.hpp"
+#include "fabric_commands.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
 #include "rpc/client.hpp"
@@ -29,7 +30,8 @@ constexpr const char* kHead =
     "\n"
     "Asks or orders what the switch's prompt can: `weirctl help` lists "
     "it, `weirctl show ring all json`\n"
-    "is an example. Files are those of the machine where the switch runs.\n"
+    "is an example. `weirctl fabric help` lists what can be asked of a fabric's manager. Files are "
+    "those of the machine where the switch runs.\n"
     "\n";
 constexpr const char* kTail = "\n"
                               "Exit status: 0; 1 when the switch is not reached or cannot do it "
@@ -84,6 +86,16 @@ std::string server_of(const Options& options) {
   return server.starts_with('/') ? "unix:" + server : server;
 }
 
+/// The manager's address, of which a list has the first.
+std::string manager_of(const Options& options) {
+  const char* usual = std::getenv("WEIR_MANAGER");
+  const std::string list = !options.server.empty() ? options.server
+                           : usual != nullptr      ? usual
+                                                   : "/run/weir/manager.sock";
+  const std::string first = list.substr(0, list.find(','));
+  return first.starts_with('/') ? "unix:" + first : first;
+}
+
 void check_tls(const Options& options, const std::string& server) {
   const rpc::ClientTls& tls = options.tls;
   const bool is_complete = !tls.certificate.empty() && !tls.key.empty() && !tls.authority.empty();
@@ -101,10 +113,15 @@ void print(const std::string& text) {
 }
 
 void run(const Options& options, const app::CommandLine& line) {
-  const std::string server = server_of(options);
-  check_tls(options, server);
-  rpc::Client client(server, options.tls);
   const command::Words words(line.words.begin(), line.words.end());
+  const bool is_fabric = !words.empty() && words.front() == "fabric";
+  const std::string server = is_fabric ? manager_of(options) : server_of(options);
+  check_tls(options, server);
+  if (is_fabric) {
+    print(app::fabric_command(server, options.tls, {words.begin() + 1, words.end()}));
+    return;
+  }
+  rpc::Client client(server, options.tls);
   if (line.options.contains("complete")) {
     print(fmt::format("{}\n", fmt::join(client.complete(options.line), "\n")));
   } else if (words.empty()) {

@@ -33,7 +33,7 @@ HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "engines.py", "group.py",
                "inner_gloo.py", "meeting.py", "options.py", "process_group.py", "registrations.py", "staging.py", "uncompiled.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-operator", "weir-worker")
-SWITCH_PROGRAMS = ("weir", "weir-plan", "weir-replay", "weirctl")
+SWITCH_PROGRAMS = ("weir", "weir-manager", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
 # Where the whole tree is built, gRPC and both MPIs are there.
 MODULES = ("libweir_switch.so", "openmpi/libweir_mpi.so", "mpich/libweir_mpi.so")
@@ -183,8 +183,8 @@ def check_whole_tree(made: Installation) -> None:
     output_of("meson", "setup", whole, "-Dtorch=false", f"--prefix={made.prefix}", cwd=ROOT)
     besides = installed_by(whole) - installed_by(made.build)
     due = {f"bin/{program}" for program in SWITCH_PROGRAMS} | set(COMPLETIONS) | {
-        "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man1/weirctl.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8",
-        "lib/systemd/system/weir.service", "lib/sysusers.d/weir.conf", "lib/udev/rules.d/60-weir.rules",
+        "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man1/weirctl.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8", "share/man/man8/weir-manager.8",
+        "lib/systemd/system/weir.service", "lib/systemd/system/weir-manager.service", "lib/sysusers.d/weir.conf", "lib/udev/rules.d/60-weir.rules",
         "libexec/weir/weir-gate", f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua",
         *(f"{made.library.parent.relative_to(made.prefix)}/weir/{name}" for name in MODULES)}
     due |= {f"share/doc/weir/examples/{entry.name}" for entry in (ROOT / "config").iterdir()

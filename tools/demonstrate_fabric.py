@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts two racks of three workers and a spine: three switches, which add up in a tree, connected by shared memory (memif).
+"""Starts two leaves of three workers and two spines: four switches, connected by shared memory (memif), and a manager, which
+gives each job its rings.
 
-`weir-plan fabric` plans two trees for the topology and writes each switch's configuration: one over the spine, one over a cable
-from rack to rack, whose root is the first rack. All-reduces over both, half of the tensor each, and checks every element. Then the
-spine dies in the middle of a job, as if all its cables were pulled: each worker tells an error, the racks tell for whom they
-wait, and the same command again goes on over the tree that is left. A table after each job has the packets that crossed the links.
+No switch has a ring in its configuration. The first worker asks the manager for two rings ($WEIR_MANAGER); it finds two trees that
+share no link, one over each spine, and has the switches make them. The workers all-reduce over both, half of the tensor each, and
+check every element. Then the manager gets kill -9 in the middle of a job, and nothing happens to the job. Then a spine dies: the
+manager names it, each worker tells an error, and the same command asks again and goes on over the tree that is left.
 Needs no NIC, no hugepages and no root. The last line is "demo: OK" or what went wrong.
 """
 
@@ -19,45 +20,37 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+os.environ.setdefault("WEIR_BUILD", "build-fabric")  # before its modules are read
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from demonstrate import (  # noqa: E402  (its import adds tests/support)
-    BUILD, ROOT, WEIR, WORKER, DemoFailure, Process, address_of, end_with, explain_repeats, free_port, run, start_configured, watch,
+    BUILD, WEIR, WORKER, DemoFailure, Process, address_of, end_with, explain_repeats, free_port, run, start_configured, watch,
     where_logs_are)
 from telemetry import ask  # noqa: E402
 
 PLAN = BUILD / "app/weir-plan"
-TOPOLOGY = ROOT / "config/topologies/two-small-racks.yaml"
-SWITCHES = ("spine", "rack0", "rack1")  # the server's end of each cable is there first
-RACKS = ("rack0", "rack1")
-RANKS_PER_RACK = 3
-RANKS = len(RACKS) * RANKS_PER_RACK
+MANAGER = BUILD / "app/weir-manager"
+CTL = BUILD / "app/weirctl"
+MODULE = BUILD / "lib/host/switch_rings/libweir_switch.so"
+SPINES = ("spine0", "spine1")
+LEAVES = ("leaf0", "leaf1")
+SWITCHES = (*SPINES, *LEAVES)  # the server's end of each cable is there first
+RANKS_PER_LEAF = 3
+RANKS = len(LEAVES) * RANKS_PER_LEAF
+TREE = "[[0,1,2],[3,4,5]]"  # who adds up whom, whichever spine is the root
+TRAITS = "rate: 100Gbit/s, latency: 1us"
 # As weir-plan writes them.
 MTU = 1024
 MESSAGE_BYTES = 65536
 WINDOW = 8
 GIVE_UP_S = 5  # without progress, each worker
 DEATH_AFTER_S = 1.0
-TELL_S = 15  # the racks tell of the dead link within two seconds, if they get to it
+TELL_S = 20  # the manager tells of the dead links within three seconds, if it gets to it
 FEW = 30  # packets of switches that look for loops
 CORES = sorted(os.sched_getaffinity(0))
 
-
-@dataclass(frozen=True)
-class Tree:
-    """A ring, who adds up whom, for --tree, and a link between two of its switches: the upper one and its port."""
-    ring: int
-    name: str
-    lists: str
-    link: tuple[str, str]
-
-
-FROM_RACK_TO_RACK = Tree(1, "from rack to rack", "[0,1,2,[3,4,5]]", ("rack0", "across"))
-OVER_SPINE = Tree(2, "over the spine", "[[0,1,2],[3,4,5]]", ("spine", "down0"))
-TREES = (FROM_RACK_TO_RACK, OVER_SPINE)
 Packets = dict[tuple[str, str], tuple[int, int]]  # by switch and port: those that came in, those that left
 
 
@@ -76,36 +69,54 @@ def parse_options() -> argparse.Namespace:
     return options
 
 
+def topology(folder: Path) -> str:
+    """As weir-plan and the manager read it."""
+    switches = [f'  - {{name: {name}, control: "unix:{control_socket(name, folder)}"}}' for name in SWITCHES]
+    hosts = [f"  - {{name: host{rank}, address: [{address_of(rank)}]}}" for rank in range(RANKS)]
+    links = [f"  - {{between: [host{rank}, leaf{rank // RANKS_PER_LEAF}], {TRAITS}}}" for rank in range(RANKS)]
+    links += [f"  - {{between: [{leaf}, {spine}], {TRAITS}}}" for leaf in LEAVES for spine in SPINES]
+    return "\n".join(["nodes:", *hosts, "switches:", *switches, "links:", *links, ""])
+
+
+def control_socket(name: str, folder: Path) -> Path:
+    return folder / f"{name}.control"
+
+
 def write_plan(folder: Path) -> None:
-    """A file for each switch, and `plan.yaml` with the trees."""
+    """A file for each switch."""
+    (folder / "topology.yaml").write_text(topology(folder))
     device = (f"net_memif{{number}},role={{role}},id={{cable}},socket={folder}/{{server}}.sock,socket-abstract=no,"
               f"bsize=8192,rsize=11")
     eal = f"--no-huge,-m,512,--no-pci,--file-prefix={folder.name}-{{switch}},--log-level,*:error"
-    answer = subprocess.run([PLAN, "fabric", "--topology", TOPOLOGY, "--configs", folder, "--first-address", address_of(0),
-                             "--device", device, "--eal", eal], capture_output=True, text=True)
+    answer = subprocess.run([PLAN, "fabric", "--topology", folder / "topology.yaml", "--configs", folder, "--first-address",
+                             address_of(0), "--device", device, "--eal", eal], capture_output=True, text=True)
     if answer.returncode != 0:
         raise DemoFailure(f"weir-plan ended with status {answer.returncode}\n{answer.stderr}")
-    (folder / "plan.yaml").write_text(answer.stdout)
 
 
 def planned_file(name: str, folder: Path) -> str:
-    """A switch's configuration as weir-plan has written it."""
-    return (folder / f"{name}.yaml").read_text()
+    """A switch's configuration as weir-plan has written it, without rings."""
+    return (folder / f"{name}.yaml").read_text().split("rings:")[0]
 
 
 def worker_device(rank: int, folder: Path) -> str:
-    """The other end of the cable that is in the rack's port."""
-    rack = planned_file(f"rack{rank // RANKS_PER_RACK}", folder)
-    port = re.search(rf'name: "host{rank}", device: "net_memif\d+,role=server,([^"]*)"', rack)
+    """The other end of the cable that is in the leaf's port."""
+    leaf = planned_file(f"leaf{rank // RANKS_PER_LEAF}", folder)
+    port = re.search(rf'name: "host{rank}", device: "net_memif\d+,role=server,([^"]*)"', leaf)
     if port is None:
-        raise DemoFailure(f"weir-plan has written no port for host{rank}\n{rack}")
+        raise DemoFailure(f"weir-plan has written no port for host{rank}\n{leaf}")
     return f"net_memif0,role=client,{port[1]}"
 
 
 def start_switch(name: str, folder: Path) -> Process:
-    lcores = (f"lcores:\n  - {{ id: {CORES[0]}, roles: [control] }}\n"
-              f"  - {{ id: {CORES[-1]}, roles: [rx, worker, tx], idle: yield }}\n")
-    return start_configured(WEIR, planned_file(name, folder) + lcores, folder, name)
+    state = folder / f"{name}.state"
+    state.mkdir(mode=0o700)
+    more = (f"lcores:\n  - {{ id: {CORES[0]}, roles: [control] }}\n"
+            f"  - {{ id: {CORES[-1]}, roles: [rx, worker, tx], idle: yield }}\n"
+            f"control: {{ listen: [\"unix:{control_socket(name, folder)}\"], fabric: demo }}\n"
+            "spare: { rings: 8, members: 64, frames: 32768 }\n"
+            f"state_directory: {state}\n")
+    return start_configured(WEIR, planned_file(name, folder) + more, folder, name)
 
 
 def start_switches(folder: Path) -> dict[str, Process]:
@@ -120,19 +131,53 @@ def start_switches(folder: Path) -> dict[str, Process]:
     return switches
 
 
+def start_manager(folder: Path) -> Process:
+    (folder / "manager.yaml").write_text(
+        f"fabric: demo\nname: manager\nlisten: [\"{manager_address(folder)}\"]\n"
+        f"store: {{ sqlite: {folder}/fabric.db }}\ntopology: topology.yaml\ntrees: 2\n")
+    return Process("manager", [str(MANAGER), str(folder / "manager.yaml")], folder)
+
+
+def manager_address(folder: Path) -> str:
+    return f"unix:{folder}/manager.sock"
+
+
+def ask_manager(folder: Path, *words: str) -> str:
+    answer = subprocess.run([CTL, "--server", manager_address(folder), "fabric", *words], capture_output=True, text=True)
+    if answer.returncode != 0:
+        raise DemoFailure(f"weirctl fabric {' '.join(words)} ended with status {answer.returncode}\n{answer.stderr}")
+    return answer.stdout
+
+
+def wait_for_switches(folder: Path, count: int) -> None:
+    wait_until(lambda: fabric_says(folder).count(" serving ") == count, TELL_S, f"the manager reaches {count} switches")
+
+
+def fabric_says(folder: Path) -> str:
+    """Empty while no manager answers."""
+    try:
+        return ask_manager(folder, "show")
+    except DemoFailure:
+        return ""
+
+
+def show(text: str) -> None:
+    print("".join(f"  {line}\n" for line in text.splitlines()), end="", flush=True)
+
+
 def kill(processes) -> None:
     for process in processes:
         process.kill()
 
 
-def start_workers(options: argparse.Namespace, folder: Path, *more: str) -> list[Process]:
+def start_workers(options: argparse.Namespace, folder: Path, rings: int, *more: str) -> list[Process]:
     """The same command for each job, whatever is left of the fabric."""
-    orders = [word for tree in TREES for word in ("--tree", tree.lists)]
+    os.environ |= {"WEIR_MANAGER": manager_address(folder), "WEIR_SWITCH_MODULE": str(MODULE)}
     rendezvous = f"127.0.0.1:{free_port()}"
     workers = []
     for rank in range(RANKS):
         command = [str(WORKER), "--rank", str(rank), "--world", str(RANKS), "--rendezvous", rendezvous,
-                   "--ring", ",".join(str(tree.ring) for tree in TREES), *orders, "--transport", "software",
+                   "--ring-count", str(rings), "--tree", TREE, "--transport", "software",
                    "--device", worker_device(rank, folder), "--ip", address_of(rank), "--window", str(WINDOW), "--message-bytes", str(MESSAGE_BYTES),
                    "--mtu", str(MTU), "--timeout", str(GIVE_UP_S), "--size", options.size, "--loss", str(options.loss),
                    "--seed", str(rank + 1), "--progress", "--json", str(folder / f"worker{rank}.json"), *more]
@@ -161,74 +206,80 @@ def show_packets(before: Packets, after: Packets) -> Packets:
     return passed
 
 
-def named(trees: Sequence[Tree]) -> str:
-    return " and ".join(f"by ring {tree.ring} {tree.name}" for tree in trees)
-
-
-def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Process], trees: Sequence[Tree]) -> None:
-    """`trees` are those that are left."""
-    print(f"\ndemo: {RANKS} workers all-reduce {options.size} {named(trees)}", flush=True)
+def all_reduce(options: argparse.Namespace, folder: Path, switches: dict[str, Process], spines: Sequence[str]) -> None:
+    """`spines` are those that are left: the manager finds a tree over each."""
+    print(f"\ndemo: {RANKS} workers all-reduce {options.size} over {' and '.join(spines)}", flush=True)
     before = packets_at(switches, folder)
-    workers = start_workers(options, folder)
+    workers = start_workers(options, folder, len(spines))
     try:
-        watch(workers, switches["rack0"], options.timeout)
+        watch(workers, switches["leaf0"], options.timeout)
     finally:
         kill(workers)
     results = [json.loads((folder / f"worker{rank}.json").read_text()) for rank in range(RANKS)]
     for rank, result in enumerate(results):
         if result["verified"] != "every_element" or result["algorithm"] != "switch":
             raise DemoFailure(f"worker {rank} did not get or not verify its sum from the switches: {result}")
-        if result["rings"] != [tree.ring for tree in trees]:
-            raise DemoFailure(f"worker {rank} did not go {named(trees)}: {result}")
-        if rank == 0 and result["missing_rings"]:
-            print(f"  on all ranks: {result['missing_rings']}")
-        print(f"  rank {rank}: {result['bytes']} bytes in {result['seconds']:.3f} s, "
+        if len(result["rings"]) != len(spines) or min(result["rings"]) < 2**31:
+            raise DemoFailure(f"worker {rank} has other rings than {len(spines)} of the manager: {result}")
+        print(f"  rank {rank}: {result['bytes']} bytes in {result['seconds']:.3f} s by rings {result['rings']}, "
               f"{result['retransmissions']} packets repeated, every element verified")
     explain_repeats(options, results)
     passed = show_packets(before, packets_at(switches, folder))
-    for tree in trees:
-        compare_link(passed, tree, len(trees))
+    for spine in spines:
+        compare_link(passed, spine, len(spines))
 
 
-def compare_link(passed: Packets, tree: Tree, rings: int) -> None:
-    """A switch sends what one rank sends by this ring, whatever stands behind it. The ranks share their packets among the rings."""
-    link = tree.link
-    ranks = [passed[f"rack{rank // RANKS_PER_RACK}", f"host{rank}"][0] for rank in range(RANKS)]
-    came = passed[link][0]
-    print(f"  {came} packets of {RANKS_PER_RACK} ranks came to {link[0]} by {link[1]}; each rank sent {min(ranks)} to {max(ranks)} "
+def compare_link(passed: Packets, spine: str, rings: int) -> None:
+    """A leaf sends what one rank sends by this ring, whatever stands behind it. The ranks share their packets among the rings."""
+    ranks = [passed[f"leaf{rank // RANKS_PER_LEAF}", f"host{rank}"][0] for rank in range(RANKS)]
+    came = passed[spine, "leaf0"][0]
+    print(f"  {came} packets of {RANKS_PER_LEAF} ranks came to {spine} from leaf0; each rank sent {min(ranks)} to {max(ranks)} "
           f"by {'one ring' if rings == 1 else f'{rings} rings'}")
     if came > 2 * max(ranks) / rings:
-        raise DemoFailure(f"ring {tree.ring}: more than one rank's packets cross the link of {link[0]} at {link[1]}")
+        raise DemoFailure(f"more than one rank's packets cross the link from leaf0 to {spine}")
 
 
-def lose_the_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process]) -> None:
-    print("\ndemo: the same without end; the spine dies in the middle", flush=True)
-    workers = start_workers(options, folder, "--repeat", "100000")
+def progress_of(worker: Process) -> int:
+    return sum("progress" in line for line in worker.lines)
+
+
+def lose_manager_and_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process], manager: Process) -> Process:
+    print("\ndemo: the same without end; the manager gets kill -9 in the middle", flush=True)
+    workers = start_workers(options, folder, 2, "--repeat", "100000")
     try:
-        wait_until_all(workers, lambda worker: any("progress" in line for line in worker.lines), options.timeout,
-                       "make progress")
-        time.sleep(DEATH_AFTER_S)
-        switches["spine"].kill()
-        died = time.monotonic()
-        for rack in RACKS:
-            show_what_is_missed(rack, folder, switches[rack], OVER_SPINE)
-        wait_until_all(workers, lambda worker: worker.status() is not None, options.timeout, "end")
-        print(f"  each worker has ended {time.monotonic() - died:.1f} s after the death:")
-        show_errors(workers)
-        for rack in RACKS:
-            show_lost_frames(rack, folder)
+        wait_until_all(workers, lambda worker: progress_of(worker) > 0, options.timeout, "make progress")
+        show(ask_manager(folder, "jobs"))
+        manager.kill()
+        before = {worker.name: progress_of(worker) for worker in workers}
+        wait_until_all(workers, lambda worker: worker.status() is None and progress_of(worker) > before[worker.name] + 1,
+                       options.timeout, "go on without a manager")
+        print("  no manager runs, and each worker goes on", flush=True)
+        manager = start_manager(folder)
+        wait_for_switches(folder, len(SWITCHES))
+        wait_until(lambda: " placed " in ask_manager(folder, "jobs"), TELL_S, "the new manager knows the job")
+        print("  the next manager has the job from its store:", flush=True)
+        show(ask_manager(folder, "jobs"))
+        lose_spine(options, folder, switches, workers, manager)
     finally:
         kill(workers)
+    return manager
 
 
-def show_what_is_missed(name: str, folder: Path, switch: Process, tree: Tree) -> None:
-    """The switch's line of the dead link, and for whom the ring waits."""
-    event = f"[tree_link_down port=up switch=spine rings={tree.ring}]"
-    wait_until_all([switch], lambda rack: any(event in line for line in rack.lines), TELL_S, f"say {event}")
-    print(f"  {name}, its log: {next(line for line in switch.lines if event in line)}")
-    for row in question(name, folder, f"/weir/ring/stuck,{tree.ring}")["waited_for"].values():
-        print(f"  {name}, `show ring {tree.ring} stuck`: waits for {row['rank']}, whose last packet came "
-              f"{row['last_packet_ms']} ms ago")
+def lose_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process], workers: list[Process],
+               manager: Process) -> None:
+    print("\ndemo: spine0 dies in the middle, as if all its cables were pulled", flush=True)
+    time.sleep(DEATH_AFTER_S)
+    before = len(manager.lines)
+    switches["spine0"].kill()
+    died = time.monotonic()
+    wait_until(lambda: any("job_trouble" in line and "spine0" in line for line in manager.lines[before:]), TELL_S,
+               "the manager names spine0")
+    show("\n".join(line for line in manager.lines[before:] if "job_trouble" in line))
+    wait_until_all(workers, lambda worker: worker.status() is not None, options.timeout, "end")
+    print(f"  each worker has ended {time.monotonic() - died:.1f} s after the death:")
+    show_errors(workers)
+    wait_until(lambda: " placed " not in ask_manager(folder, "jobs"), TELL_S, "the job is over")
+    show(ask_manager(folder, "show"))
 
 
 def show_errors(workers: list[Process]) -> None:
@@ -243,12 +294,6 @@ def show_errors(workers: list[Process]) -> None:
         print(f"  {names[0]}: {error}\n{alike}", end="", flush=True)
 
 
-def show_lost_frames(name: str, folder: Path) -> None:
-    rows = question(name, folder, "/weir/port/stats")["port_stats"].values()
-    lost = next(row["tx_ring_dropped"] for row in rows if row["port"] == "up")
-    print(f"  {name} has dropped {lost} frames for the spine at `up`, which had no link", flush=True)
-
-
 def wait_until_all(processes: list[Process], is_so, seconds: int, what: str) -> None:
     deadline = time.monotonic() + seconds
     while not all(map(is_so, processes)):
@@ -258,32 +303,37 @@ def wait_until_all(processes: list[Process], is_so, seconds: int, what: str) -> 
         time.sleep(0.05)
 
 
-def stop(switches: dict[str, Process]) -> None:
-    for switch in switches.values():
-        switch.interrupt()
-        if switch.wait(30) != 0:
-            raise DemoFailure(switch.ending())
+def wait_until(is_so, seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise DemoFailure(f"it is not so after {seconds} s that {what}")
+        time.sleep(0.1)
 
 
-def introduce(options: argparse.Namespace, folder: Path) -> None:
-    print(f"demo: two racks of {RANKS_PER_RACK} workers, a spine, a cable from rack to rack; {where_logs_are(options, folder)}")
-    for tree, where in ((FROM_RACK_TO_RACK, "rack1 adds up its ranks for rack0, which is the root"),
-                        (OVER_SPINE, "both racks add up their ranks for the spine, which is the root")):
-        print(f"  ring {tree.ring}, {tree.name}: {where}, {tree.lists}", flush=True)
+def stop(processes: Iterable[Process]) -> None:
+    for process in processes:
+        process.interrupt()
+        if process.wait(30) != 0:
+            raise DemoFailure(process.ending())
 
 
 def demonstrate(options: argparse.Namespace, folder: Path) -> None:
-    introduce(options, folder)
+    print(f"demo: two leaves of {RANKS_PER_LEAF} workers, two spines, a manager; {where_logs_are(options, folder)}", flush=True)
     switches = start_switches(folder)
+    manager = start_manager(folder)
     try:
-        all_reduce(options, folder, switches, TREES)
-        lose_the_spine(options, folder, switches)
-        racks = {name: switches[name] for name in RACKS}
-        all_reduce(options, folder, racks, (FROM_RACK_TO_RACK,))
-        stop(racks)
+        wait_for_switches(folder, len(SWITCHES))
+        show(ask_manager(folder, "show"))
+        show(ask_manager(folder, "plan", "--hosts", f"host[0-{RANKS - 1}]", "--rings", "2"))
+        all_reduce(options, folder, switches, SPINES)
+        manager = lose_manager_and_spine(options, folder, switches, manager)
+        left = {name: switches[name] for name in SWITCHES if name != "spine0"}
+        all_reduce(options, folder, left, ("spine1",))
+        stop([manager, *left.values()])
         print(flush=True)
     finally:
-        kill(switches.values())
+        kill([manager, *switches.values()])
 
 
 def main() -> int:

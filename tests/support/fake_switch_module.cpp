@@ -79,6 +79,17 @@ weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std:
   return new weir_hold{file, *id};
 }
 
+/// As a manager: all rings by one order.
+weir_hold* hold_job(const weir_hold_order* order, std::uint32_t* ids, std::size_t count, char*,
+                    std::size_t) {
+  const std::string file = std::string(order->server).substr(kScheme.size());
+  note(file, "job of " + std::to_string(count) + ": " + text_of(*order));
+  for (std::size_t ring = 0; ring < count; ++ring) {
+    ids[ring] = static_cast<std::uint32_t>(kBeforeFirstId + 1 + ring);
+  }
+  return new weir_hold{file, static_cast<std::uint32_t>(count)};
+}
+
 void release(weir_hold* hold) {
   note(hold->file, "end " + std::to_string(hold->id));
   delete hold;
@@ -87,6 +98,6 @@ void release(weir_hold* hold) {
 } // namespace
 
 const weir_switch_module* weir_switch_module_of() {
-  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, release};
+  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job, release};
   return &module;
 }

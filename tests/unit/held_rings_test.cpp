@@ -145,6 +145,21 @@ TEST_F(HeldRingsJob, AreMadeWithAllRanksInOrderAndEndWithTheGroup) {
   EXPECT_EQ(asked()[0], asked()[1]) << "one nonce for all of a run's rings";
 }
 
+TEST_F(HeldRingsJob, AManagerIsAskedOnceForAll) {
+  plan_.rings = {kFirst, kFirst + 1};
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  expect_none(run([&](std::uint16_t rank) {
+    GroupOptions given = options(rank);
+    if (rank == 0) {
+      given.switch_access.manager = *std::exchange(given.switch_access.address, std::nullopt);
+    }
+    Group group(given, fabric.open(rank));
+    EXPECT_EQ(group.options().rings, (Ids{kFirst, kFirst + 1}));
+    expect_sum(group);
+  }));
+  EXPECT_THAT(asked(), ElementsAre(HasSubstr("job of 2: make any nonce"), "end 2"));
+}
+
 /// tests/smoke's switch takes no other nonce than the one that it was asked for.
 TEST_F(HeldRingsJob, EachGroupHasANonceOfItsOwn) {
   HostFabric fabric(rings_of(plan_), plan_.world);

@@ -46,6 +46,8 @@ control:
   listen: ["127.0.0.1:9465"]
   tls: { certificate: a, key: b, client_authority: c }
   operators: [admin]
+  fabric: lab
+  managers: [mgr]
 tenants:
   - { name: red, rings: 1, memory_mib: 64, neighbours: 9, packets_per_second: 1000,
       hosts: [10.0.0.0/24, "2001:db8::/32"] }
@@ -172,6 +174,8 @@ constexpr std::array kEdits{
     Edit{"control.tls.client_authority", "control.tls.client_authority", "x",
          "control.tls.client_authority", Effect::restart},
     Edit{"control.operators", "control.operators", "[x]", "control.operators", Effect::restart},
+    Edit{"control.fabric", "control.fabric", "x", "control.fabric", Effect::restart},
+    Edit{"control.managers", "control.managers", "[x]", "control.managers", Effect::restart},
     Edit{"tenants", "tenants", kThreeTenants, "tenants[green]", Effect::restart},
     Edit{"tenants[].name", "tenants", kThreeTenants, "tenants[green]", Effect::restart},
     Edit{"tenants[].rings", "tenants[].rings", "2", "tenants[red].rings", Effect::restart},

@@ -107,7 +107,9 @@ struct ControlConfig {
   // Common names of the certificates whose bearers may do all. Absent: everybody's, unless there
   // are tenants.
   std::optional<std::vector<std::string>> operators;
-  bool is_default = true; // the file says nothing of it
+  std::string fabric;                // that the switch belongs to; empty: none
+  std::vector<std::string> managers; // common names of its managers' certificates
+  bool is_default = true;            // the file says nothing of it
 };
 
 /// Who shares the switch with others. A limit that is absent is none.

@@ -113,6 +113,12 @@ const Fields<ControlConfig>& control_fields() {
                                      "common names of the certificates that may do all",
                                      Effect::restart, otherwise("any, unless there are tenants"))
           .with_check(check_use_of_operators),
+      key<&ControlConfig::fabric>("fabric", kPersonForm,
+                                  "the fabric whose manager may make rings here", Effect::restart,
+                                  otherwise("none")),
+      key<&ControlConfig::managers>("managers", kOperators,
+                                    "common names of the certificates of that fabric's managers",
+                                    Effect::restart, otherwise("none")),
   };
   return fields;
 }

@@ -43,6 +43,10 @@ class RingAdmin {
   ring::RingBirth hold(const ring::RingSpec& spec, const Principal& principal = {});
   /// False: it was withdrawn.
   bool has(ring::RingBirth birth);
+
+  /// What all rings together may take.
+  RingRoom room() const { return budget_.all(); }
+
   void reset(std::uint32_t id, const Principal& principal);
   /// Gives back the ring's id, its memory and its places. Nobody adds up for its hosts any more,
   /// and none of their raw data passes (docs/protocol.md §2a). The lcores stop several times, each

@@ -70,6 +70,15 @@ void refuse(const ring::Ring& ring, const ring::RingSet& present, const Kind& ki
 
 } // namespace
 
+RingRoom room_of(const std::vector<const ring::Ring*>& rings) {
+  RingRoom room{.rings = rings.size()};
+  for (const ring::Ring* const ring : rings) {
+    room.members += members_of(*ring);
+    room.frames += frames_held_by(*ring);
+  }
+  return room;
+}
+
 RingBudget::RingBudget(const config::SpareConfig& spare, const ring::RingSet& at_start,
                        const MemoryPlan& plan)
     : rings_(at_start.rings().size() + spare.rings),

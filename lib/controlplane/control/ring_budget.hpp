@@ -5,7 +5,9 @@
 #include "control/memory.hpp"
 #include "ring/ring_set.hpp"
 
+#include <cstdint>
 #include <stdexcept>
+#include <vector>
 
 namespace weir::control {
 
@@ -21,6 +23,16 @@ class NoRoomForRing : public RingRefused {
   using RingRefused::RingRefused;
 };
 
+/// What rings take, or may take.
+struct RingRoom {
+  std::uint64_t rings = 0;
+  std::uint64_t members = 0; // children, and one for a parent
+  std::uint64_t frames = 0;  // that their slots can hold
+};
+
+/// What these rings take.
+RingRoom room_of(const std::vector<const ring::Ring*>& rings);
+
 /// What rings may take of what the switch set aside at start: indices, places for members, frames.
 class RingBudget {
  public:
@@ -30,6 +42,9 @@ class RingBudget {
   /// Throws NoRoomForRing when one ring more would take too much: what it needs, what there is, and
   /// which rings hold it.
   void check(const ring::Ring& ring, const ring::RingSet& present) const;
+
+  /// All of it.
+  RingRoom all() const { return {rings_, members_, frames_}; }
 
   /// The same for the memory of slots and cached results, of which EAL has `free` bytes.
   static void check_memory(const ring::Ring& ring, const ring::RingSet& present, std::size_t free);

@@ -50,8 +50,16 @@ HttpAnswer without_text(HttpAnswer answer) {
   return answer;
 }
 
+std::string paths_of(const std::vector<HttpPage>& pages) {
+  std::string paths;
+  for (const HttpPage& page : pages) {
+    paths += (paths.empty() ? "" : " or ") + page.path;
+  }
+  return paths;
+}
+
 /// Of the request's first line; the others are of no use here.
-HttpAnswer answered(std::string_view line, const HttpPage& page) {
+HttpAnswer answered(std::string_view line, const std::vector<HttpPage>& pages) {
   const std::size_t method_end = line.find(' ');
   const std::size_t target_end = line.rfind(' ');
   if (method_end == target_end || !line.substr(target_end + 1).starts_with("HTTP/1.")) {
@@ -63,10 +71,13 @@ HttpAnswer answered(std::string_view line, const HttpPage& page) {
     return refusal("405 Method Not Allowed", "Allow: GET, HEAD\r\n",
                    "found another method; allowed: GET or HEAD");
   }
+  const auto page = std::ranges::find(pages, target.substr(0, target.find('?')), &HttpPage::path);
   HttpAnswer answer =
-      target.substr(0, target.find('?')) == page.path
-          ? answer_of("200 OK", fmt::format("Content-Type: {}\r\n", page.content_type), page.text())
-          : refusal("404 Not Found", "", fmt::format("found another path; allowed: {}", page.path));
+      page != pages.end()
+          ? answer_of("200 OK", fmt::format("Content-Type: {}\r\n", page->content_type),
+                      page->text())
+          : refusal("404 Not Found", "",
+                    fmt::format("found another path; allowed: {}", paths_of(pages)));
   return method == "HEAD" ? without_text(std::move(answer)) : answer;
 }
 
@@ -91,14 +102,14 @@ class HttpResponder::Connection {
   }
 
   /// What poll() says of it as awaited(). False: it is over.
-  bool use(const pollfd& polled, const HttpPage& page) {
+  bool use(const pollfd& polled, const std::vector<HttpPage>& pages) {
     if (Clock::now() >= due_) {
       return false;
     }
     if (polled.revents == 0) {
       return true;
     }
-    return is_writing() ? write_on() : read_on(page);
+    return is_writing() ? write_on() : read_on(pages);
   }
 
  private:
@@ -106,7 +117,7 @@ class HttpResponder::Connection {
 
   std::size_t size() const { return answer_.header.size() + answer_.text->size(); }
 
-  bool read_on(const HttpPage& page) {
+  bool read_on(const std::vector<HttpPage>& pages) {
     std::array<char, kMostRequestBytes> bytes;
     const ssize_t count = recv(descriptor_, bytes.data(), bytes.size(), 0);
     if (count <= 0) {
@@ -116,14 +127,14 @@ class HttpResponder::Connection {
       return true;
     }
     request_.append(bytes.data(), static_cast<std::size_t>(count));
-    answer(page);
+    answer(pages);
     return true;
   }
 
-  void answer(const HttpPage& page) {
+  void answer(const std::vector<HttpPage>& pages) {
     const bool is_whole = request_.find(kEndOfHeader) < kMostRequestBytes;
     if (is_whole) {
-      answer_ = answered(std::string_view(request_).substr(0, request_.find("\r\n")), page);
+      answer_ = answered(std::string_view(request_).substr(0, request_.find("\r\n")), pages);
     } else if (request_.size() >= kMostRequestBytes) {
       answer_ = refusal("431 Request Header Fields Too Large", "",
                         fmt::format("found a longer header; allowed: {} bytes", kMostRequestBytes));
@@ -155,7 +166,10 @@ class HttpResponder::Connection {
 };
 
 HttpResponder::HttpResponder(ListeningSocket listening, HttpPage page)
-    : listening_(std::move(listening)), page_(std::move(page)), end_(eventfd(0, EFD_CLOEXEC)),
+    : HttpResponder(std::move(listening), std::vector{std::move(page)}) {}
+
+HttpResponder::HttpResponder(ListeningSocket listening, std::vector<HttpPage> pages)
+    : listening_(std::move(listening)), pages_(std::move(pages)), end_(eventfd(0, EFD_CLOEXEC)),
       thread_([this] { serve(); }) {}
 
 HttpResponder::~HttpResponder() {
@@ -200,7 +214,7 @@ std::vector<pollfd> HttpResponder::awaited() const {
 void HttpResponder::use(const std::vector<pollfd>& awaited) {
   std::size_t place = 2;
   std::erase_if(connections_,
-                [&](Connection& connection) { return !connection.use(awaited[place++], page_); });
+                [&](Connection& connection) { return !connection.use(awaited[place++], pages_); });
 }
 
 void HttpResponder::let_in() {

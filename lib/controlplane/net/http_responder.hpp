@@ -34,6 +34,7 @@ class HttpResponder {
   static constexpr std::size_t kMostRequestBytes = 8192;
 
   HttpResponder(ListeningSocket listening, HttpPage page);
+  HttpResponder(ListeningSocket listening, std::vector<HttpPage> pages);
   ~HttpResponder();
   HttpResponder(const HttpResponder&) = delete;
   HttpResponder& operator=(const HttpResponder&) = delete;
@@ -51,7 +52,7 @@ class HttpResponder {
   void use(const std::vector<pollfd>& awaited);
 
   const ListeningSocket listening_;
-  const HttpPage page_;
+  const std::vector<HttpPage> pages_;
   const int end_;
   std::list<Connection> connections_; // the oldest first
   std::thread thread_;

@@ -4,11 +4,13 @@
 #include "command/answer.hpp"
 #include "config/config.hpp"
 #include "control/principal.hpp"
+#include "control/ring_budget.hpp"
 #include "control/ring_exists.hpp"
 #include "ring/ring_spec.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +25,27 @@ struct ListedRing {
   std::uint64_t slots_completed = 0;
   std::uint64_t results = 0;
   std::optional<std::uint64_t> draining_s; // none: it does not drain
+};
+
+/// A ring at one moment.
+struct TendedRing {
+  std::uint32_t id = 0;
+  ring::RingBirth birth = 0; // 0: it is configured
+  std::uint64_t silent_ms = 0;
+  std::vector<std::uint16_t> waits_for; // ranks, of which the oldest packet has none here
+  control::RingRoom room;
+};
+
+struct TendedPort {
+  std::string name;
+  bool is_down = false;
+};
+
+/// The switch as its fabric's manager sees it.
+struct TendedSwitch {
+  std::vector<TendedRing> rings;
+  std::vector<TendedPort> ports;
+  control::RingRoom room; // of all rings together
 };
 
 using control::Principal;
@@ -65,6 +88,9 @@ class Backend {
   virtual std::shared_ptr<const config::Config> config() = 0;
   /// Throws unless all lcores stop for a question.
   virtual void check_lcores() = 0;
+
+  /// Throws lcore::LcoreError.
+  virtual TendedSwitch tended() { return {}; }
 };
 
 } // namespace weir::rpc

@@ -30,6 +30,9 @@ Caller caller_of(const Peer& peer, const config::Config& config) {
         fmt::format("certificate: found {} common names; allowed: one", peer.common_names.size()));
   }
   const std::string& name = peer.common_names.front();
+  if (std::ranges::count(config.control.managers, name) != 0) {
+    return {CallerKind::manager, name};
+  }
   const auto& operators = config.control.operators;
   const bool all_are_operators = !operators && config.tenants.empty();
   if (all_are_operators || (operators && std::ranges::count(*operators, name) != 0)) {
@@ -43,12 +46,30 @@ Caller caller_of(const Peer& peer, const config::Config& config) {
                                name));
 }
 
+void Caller::check_may_call() const {
+  if (kind == CallerKind::manager) {
+    throw NotAllowed(fmt::format("certificate: found '{}', a manager of the fabric; allowed: the "
+                                 "calls ClaimFabric, ApplyRings, RemoveRings and WatchSwitch",
+                                 name));
+  }
+}
+
+void Caller::check_may_manage() const {
+  if (kind == CallerKind::tenant) {
+    throw NotAllowed(fmt::format("certificate: found '{}', a tenant's name; allowed: a name under "
+                                 "control.managers",
+                                 name));
+  }
+}
+
 std::optional<std::size_t> names_of(CallerKind kind, const config::Config& config) {
   switch (kind) {
   case CallerKind::local_operator:
     return 1;
   case CallerKind::tenant:
     return config.tenants.size();
+  case CallerKind::manager:
+    return config.control.managers.size();
   case CallerKind::remote_operator:
     break;
   }

@@ -25,15 +25,22 @@ struct Peer {
 Peer peer_of(const grpc::CallbackServerContext& context);
 
 /// What the service has is divided among these first, so that none takes what another one needs.
-enum class CallerKind : std::uint8_t { local_operator, remote_operator, tenant };
-inline constexpr std::size_t kCallerKinds = 3;
+enum class CallerKind : std::uint8_t { local_operator, remote_operator, tenant, manager };
+inline constexpr std::size_t kCallerKinds = 4;
 
-/// An operator, who may do all, or a tenant.
+/// An operator, who may do all, a tenant, or a manager of the fabric.
 struct Caller {
   CallerKind kind = CallerKind::local_operator;
   std::string name; // his certificate's, or his tenant's; empty by a Unix socket
 
-  bool is_operator() const { return kind != CallerKind::tenant; }
+  bool is_operator() const {
+    return kind == CallerKind::local_operator || kind == CallerKind::remote_operator;
+  }
+
+  /// Throws NotAllowed for a manager: its calls are others.
+  void check_may_call() const;
+  /// Throws NotAllowed for a tenant.
+  void check_may_manage() const;
 };
 
 /// Who calls by a Unix socket is an operator: the switch's door has asked the kernel for his user.

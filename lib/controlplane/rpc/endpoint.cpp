@@ -88,6 +88,7 @@ struct Endpoint::Parts {
   /// The loop of `doorkeeper`.
   void keep_doors();
   void look_after_health();
+  void look_after_fabric();
   void wait_for_callers(Milliseconds longest);
   void let_in(const ListeningSocket& socket);
   void serve_if_room(int connection, OpenConnections& others);
@@ -192,6 +193,7 @@ void Endpoint::Parts::keep_doors() {
     if (now >= due) {
       look_after_health();
       service.held_rings().look_after();
+      look_after_fabric();
       due = now + kHealthPeriod;
     }
     if (gate) {
@@ -214,6 +216,14 @@ void Endpoint::Parts::look_after_health() {
   }
   grpc::HealthCheckServiceInterface& health = *server->GetHealthCheckService();
   health.SetServingStatus(serves); // of all services
+}
+
+/// An lcore that does not stop now is asked again.
+void Endpoint::Parts::look_after_fabric() {
+  try {
+    service.fabric_rings().look_after();
+  } catch (const std::exception&) {
+  }
 }
 
 /// Without a gate its place has a descriptor that poll() passes over.

@@ -8,6 +8,7 @@
 #include "rpc/caller.hpp"
 #include "rpc/messages.hpp"
 #include "rpc/ring_messages.hpp"
+#include "rpc/switch_watch.hpp"
 #include "rpc/tenant_backend.hpp"
 #include "rpc/too_many.hpp"
 #include "rpc/watcher.hpp"
@@ -78,6 +79,12 @@ grpc::Status status_of_exception() {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const NotAllowed& error) {
     return {grpc::StatusCode::PERMISSION_DENIED, error.what()};
+  } catch (const TermOver& error) {
+    return {grpc::StatusCode::ABORTED, error.what()};
+  } catch (const OrderOvertaken& error) {
+    return {grpc::StatusCode::UNAVAILABLE, error.what()};
+  } catch (const WrongFabric& error) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const TooMany& error) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
   } catch (const lcore::LcoreError& error) {
@@ -91,6 +98,7 @@ template <typename Work>
 void Service::as_caller(const grpc::CallbackServerContext& context, int requests, Work&& work) {
   const Caller caller = caller_of(peer_of(context), *backend_.config());
   shares_.count_requests(caller, requests);
+  caller.check_may_call();
   if (caller.is_operator()) {
     work(caller, backend_);
   } else {
@@ -197,6 +205,51 @@ Service::WatchStatistics(grpc::CallbackServerContext* context,
     return watcher;
   } catch (...) {
     return new Refused<v1::Statistics>(status_of_exception());
+  }
+}
+
+template <typename Work>
+grpc::ServerUnaryReactor* Service::managed(grpc::CallbackServerContext* context, Work&& work) {
+  grpc::Status status;
+  try {
+    const Caller caller = caller_of(peer_of(*context), *backend_.config());
+    shares_.count_requests(caller, 1);
+    caller.check_may_manage();
+    work();
+  } catch (...) {
+    status = status_of_exception();
+  }
+  return new Answered(status, std::nullopt);
+}
+
+grpc::ServerUnaryReactor* Service::ClaimFabric(grpc::CallbackServerContext* context,
+                                               const v1::ClaimFabricRequest* request,
+                                               v1::ClaimFabricResponse* response) {
+  return managed(context, [&] { fabric_rings_.claim(*request, *response); });
+}
+
+grpc::ServerUnaryReactor* Service::ApplyRings(grpc::CallbackServerContext* context,
+                                              const v1::ApplyRingsRequest* request,
+                                              v1::FabricOrderResponse*) {
+  return managed(context, [&] { fabric_rings_.apply(*request); });
+}
+
+grpc::ServerUnaryReactor* Service::RemoveRings(grpc::CallbackServerContext* context,
+                                               const v1::RemoveRingsRequest* request,
+                                               v1::FabricOrderResponse*) {
+  return managed(context, [&] { fabric_rings_.remove(*request); });
+}
+
+grpc::ServerWriteReactor<v1::SwitchSeen>*
+Service::WatchSwitch(grpc::CallbackServerContext* context, const v1::WatchSwitchRequest* request) {
+  try {
+    const Caller caller = caller_of(peer_of(*context), *backend_.config());
+    shares_.count_requests(caller, 1);
+    caller.check_may_manage();
+    return new SwitchWatch(fabric_rings_, *request,
+                           shares_.take_watcher(caller, *backend_.config()));
+  } catch (...) {
+    return new Refused<v1::SwitchSeen>(status_of_exception());
   }
 }
 

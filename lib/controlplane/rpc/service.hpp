@@ -3,6 +3,7 @@
 
 #include "rpc/backend.hpp"
 #include "rpc/caller_shares.hpp"
+#include "rpc/fabric_rings.hpp"
 #include "rpc/held_rings.hpp"
 
 #include <grpcpp/support/status.h>
@@ -42,8 +43,21 @@ class Service : public v1::Switch::CallbackService {
   grpc::ServerWriteReactor<v1::Statistics>*
   WatchStatistics(grpc::CallbackServerContext* context,
                   const v1::WatchStatisticsRequest* request) override;
+  grpc::ServerUnaryReactor* ClaimFabric(grpc::CallbackServerContext* context,
+                                        const v1::ClaimFabricRequest* request,
+                                        v1::ClaimFabricResponse* response) override;
+  grpc::ServerUnaryReactor* ApplyRings(grpc::CallbackServerContext* context,
+                                       const v1::ApplyRingsRequest* request,
+                                       v1::FabricOrderResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveRings(grpc::CallbackServerContext* context,
+                                        const v1::RemoveRingsRequest* request,
+                                        v1::FabricOrderResponse* response) override;
+  grpc::ServerWriteReactor<v1::SwitchSeen>*
+  WatchSwitch(grpc::CallbackServerContext* context, const v1::WatchSwitchRequest* request) override;
 
   HeldRings& held_rings() { return held_rings_; }
+
+  FabricRings& fabric_rings() { return fabric_rings_; }
 
  private:
   /// Does `work(caller, backend)` with what the caller may do of all, and counts so many requests.
@@ -55,9 +69,14 @@ class Service : public v1::Switch::CallbackService {
   grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Response& response,
                                      Work&& work);
 
+  /// Does `work()` for a manager or an operator, and ends the call with what it throws.
+  template <typename Work>
+  grpc::ServerUnaryReactor* managed(grpc::CallbackServerContext* context, Work&& work);
+
   Backend& backend_;
   CallerShares shares_;
   HeldRings held_rings_{backend_};
+  FabricRings fabric_rings_{backend_};
 };
 
 } // namespace weir::rpc

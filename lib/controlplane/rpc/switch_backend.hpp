@@ -48,6 +48,8 @@ class SwitchBackend : public Backend {
 
   void check_lcores() override;
 
+  TendedSwitch tended() override;
+
  private:
   control::Switch& weir_;
   command::Commands commands_;

@@ -22,10 +22,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -262,7 +264,9 @@ void GroupFormation::share_nodes() {
 }
 
 RingSource GroupFormation::ring_source() const {
-  const bool makes_rings = options_.rank == 0 && !switch_access_of(options_).address->empty();
+  const SwitchAccess access = switch_access_of(options_);
+  const bool makes_rings =
+      options_.rank == 0 && !(access.address->empty() && access.manager.empty());
   return makes_rings ? RingSource::made_now : RingSource::configuration;
 }
 
@@ -490,7 +494,9 @@ void GroupFormation::step_quietly() {
 /// Reduces on the hosts, or throws the error if that is not allowed or no help. Makes new queue
 /// pairs: a switch may have admitted the old ones to a ring.
 void GroupFormation::fall_back(const Error& error) {
-  if (!hosts_may_reduce(error.code()) || options_.fallback != Fallback::ring) {
+  const char* const requires_rings = std::getenv("WEIR_REQUIRE");
+  const bool may_fall_back = requires_rings == nullptr || std::string_view(requires_rings) != "1";
+  if (!hosts_may_reduce(error.code()) || options_.fallback != Fallback::ring || !may_fall_back) {
     throw error;
   }
   membership_.algorithm = Algorithm::ring;

@@ -62,6 +62,9 @@ inline std::vector<std::uint32_t> open_rings(std::size_t count) {
 struct SwitchAccess {
   // unix:/PATH or HOST:PORT; empty: no switch makes rings for us. None: as $WEIR_SWITCH says.
   std::optional<std::string> address;
+  // The same of a fabric's managers, separated by commas, in place of the switch; empty: as
+  // $WEIR_MANAGER says, unless there is an address above.
+  std::string manager;
   std::string certificate;
   std::string key;
   std::string authority; // who signed the switch's certificate

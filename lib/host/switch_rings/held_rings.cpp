@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
 
 namespace weir::host {
@@ -27,6 +29,16 @@ std::string server_of(const std::string& address) {
   return address.starts_with('/') ? "unix:" + address : address;
 }
 
+/// The same of a list.
+std::string servers_of(const std::string& addresses) {
+  std::string servers;
+  std::stringstream list(addresses);
+  for (std::string address; std::getline(list, address, ',');) {
+    servers += (servers.empty() ? "" : ",") + server_of(address);
+  }
+  return servers;
+}
+
 std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<const char*> pointers;
   std::ranges::transform(texts, std::back_inserter(pointers), &std::string::c_str);
@@ -38,6 +50,7 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
 SwitchAccess switch_access_of(const GroupOptions& options) {
   SwitchAccess access = options.switch_access;
   if (!access.address) {
+    access.manager = given_or_variable(access.manager, "WEIR_MANAGER");
     access.address = given_or_variable({}, "WEIR_SWITCH");
   }
   access.certificate = given_or_variable(access.certificate, "WEIR_SWITCH_CERTIFICATE");
@@ -50,8 +63,12 @@ SwitchAccess switch_access_of(const GroupOptions& options) {
 HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
                      const std::vector<std::string>& members, std::uint32_t nonce,
                      std::function<bool()> is_stopped)
-    : switch_(access.address.value_or("")), is_stopped_(std::move(is_stopped)) {
-  const std::string server = server_of(switch_);
+    : maker_(access.manager.empty() ? fmt::format("switch {}", access.address.value_or(""))
+                                    : fmt::format("manager {}", access.manager)),
+      is_stopped_(std::move(is_stopped)) {
+  const bool is_managed = !access.manager.empty();
+  const std::string server =
+      is_managed ? servers_of(access.manager) : server_of(access.address.value_or(""));
   const std::vector<const char*> addresses = pointers_to(members);
   const bool is_chosen = options.ring_ids == RingIds::open;
   const Deadline deadline = deadline_after(Clock::now(), options.form_timeout);
@@ -76,6 +93,11 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
   };
   try {
     module_ = &switch_module();
+    if (is_managed) {
+      order.timeout_ms = static_cast<std::uint32_t>(milliseconds_left(deadline));
+      add_job(order, options.rings.size());
+      return;
+    }
     for (const std::uint32_t ring : options.rings) {
       order.id = is_chosen ? 0 : ring;
       order.timeout_ms = static_cast<std::uint32_t>(milliseconds_left(deadline));
@@ -84,7 +106,7 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
   } catch (const std::exception& error) {
     release();
     throw Error(ErrorCode::not_aggregated, std::nullopt,
-                fmt::format("switch {}: {}", switch_, error.what()));
+                fmt::format("{}: {}", maker_, error.what()));
   }
 }
 
@@ -100,6 +122,18 @@ void HeldRings::add(const weir_hold_order& order) {
   ids_.push_back(id);
 }
 
+void HeldRings::add_job(const weir_hold_order& order, std::size_t count) {
+  std::vector<std::uint32_t> ids(count);
+  std::array<char, kWhyBytes> why{};
+  holds_.reserve(1);
+  weir_hold* const hold = module_->hold_job(&order, ids.data(), count, why.data(), why.size());
+  if (hold == nullptr) {
+    throw std::runtime_error(why.data());
+  }
+  holds_.push_back(hold);
+  ids_ = std::move(ids);
+}
+
 bool HeldRings::is_stopped() const {
   return is_stopped_ && is_stopped_();
 }
@@ -107,7 +141,7 @@ bool HeldRings::is_stopped() const {
 void HeldRings::note_end(std::string_view why) {
   const std::lock_guard lock(telling_);
   if (!ended_) {
-    ended_ = fmt::format("switch {} ended the ring: {}", switch_, why);
+    ended_ = fmt::format("{} ended the ring: {}", maker_, why);
     if (told_) {
       told_(*ended_);
     }

@@ -5,6 +5,7 @@
 #include "host/switch_rings/module.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,7 +21,8 @@ namespace weir::host {
 /// empty.
 SwitchAccess switch_access_of(const GroupOptions& options);
 
-/// Rings of a switch, made by it now, and gone with this object or this process.
+/// Rings of a switch, or of a fabric's manager, made now, and gone with this object or this
+/// process.
 class HeldRings {
  public:
   /// One for each of the options' rings, with the ranks' addresses. They take hellos with this
@@ -47,10 +49,11 @@ class HeldRings {
 
  private:
   void add(const weir_hold_order& order);
+  void add_job(const weir_hold_order& order, std::size_t count);
   void note_end(std::string_view why);
   bool is_stopped() const;
 
-  const std::string switch_;
+  const std::string maker_;                // "switch ADDRESS"
   const std::function<bool()> is_stopped_; // of the constructor alone; empty: never
   const weir_switch_module* module_ = nullptr;
   std::vector<std::uint32_t> ids_; // does not change any more

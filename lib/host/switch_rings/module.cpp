@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// The module libweir_switch.so: rings of a switch by its call HoldRing.
+/// The module libweir_switch.so: rings of a switch by its call HoldRing, or of a fabric's manager
+/// by HoldJob.
 
 #include "host/switch_rings/module.h"
 
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -23,7 +25,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <unistd.h>
 #include <vector>
+#include <weir/v1/fabric.grpc.pb.h>
 #include <weir/v1/switch.grpc.pb.h>
 
 using namespace weir;
@@ -55,6 +60,7 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_for(const weir_hold_order&
 std::shared_ptr<grpc::Channel> connect(const weir_hold_order& order, int number) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt("weir.connection", number);
   if (*order.name != '\0') {
     arguments.SetSslTargetNameOverride(order.name);
@@ -209,20 +215,233 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
   std::string reason_; // why it is done
 };
 
+/// One call after the other for the same job, to one manager after the other, until the job is over
+/// or nobody needs it. A thread of its own reads.
+class JobStream {
+ public:
+  JobStream(const weir_hold_order& order, std::size_t count)
+      : tell_ended_(order.ended), is_stopped_(order.is_stopped), user_(order.user),
+        request_(request_of_job(order, count)), stubs_(stubs_for(order)),
+        reader_([this] { read(); }) {}
+
+  /// Says goodbye.
+  ~JobStream() {
+    {
+      const std::lock_guard lock(mutex_);
+      tell_ended_ = nullptr;
+      is_over_ = true;
+      if (context_ != nullptr) {
+        context_->TryCancel();
+      }
+      changed_.notify_all();
+    }
+    reader_.join();
+    if (job_ != 0) {
+      end_job();
+    }
+  }
+
+  JobStream(const JobStream&) = delete;
+  JobStream& operator=(const JobStream&) = delete;
+
+  /// Throws std::runtime_error.
+  std::vector<std::uint32_t> wait_for_rings(std::chrono::milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kLookPeriod, [this] { return job_ != 0 || is_over_; })) {
+      if (is_stopped_(user_) != 0) {
+        throw std::runtime_error("the caller needs no ring any more");
+      }
+      if (std::chrono::steady_clock::now() >= end) {
+        throw std::runtime_error(fmt::format("no answer within {} ms{}", timeout.count(),
+                                             reason_.empty() ? "" : ": " + reason_));
+      }
+    }
+    if (job_ == 0) {
+      throw std::runtime_error(reason_);
+    }
+    return rings_;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{200}; // between two calls
+  static constexpr std::chrono::seconds kGoodbye{2};
+
+  static v1::HoldJobRequest request_of_job(const weir_hold_order& order, std::size_t count) {
+    constexpr std::size_t id_bytes = 16;
+    std::string id(id_bytes, '\0');
+    if (getentropy(id.data(), id.size()) != 0) {
+      throw std::runtime_error("the kernel gives no random bytes");
+    }
+    v1::HoldJobRequest request;
+    request.set_request_id(id);
+    request.set_name(program_invocation_short_name);
+    request.set_rings_wanted(static_cast<std::uint32_t>(count));
+    request.set_rings_least(static_cast<std::uint32_t>(count));
+    request.set_window(order.window);
+    request.set_message_bytes(order.message_bytes);
+    request.set_mtu(order.mtu);
+    request.set_nonce(order.nonce);
+    request.set_order(v1::HoldJobRequest::GIVEN);
+    for (std::size_t rank = 0; rank < order.member_count; ++rank) {
+      request.add_members()->add_addresses(order.members[rank]);
+    }
+    return request;
+  }
+
+  static std::vector<std::unique_ptr<v1::Fabric::Stub>> stubs_for(const weir_hold_order& order) {
+    std::vector<std::unique_ptr<v1::Fabric::Stub>> stubs;
+    std::string_view list = order.server;
+    while (!list.empty()) {
+      const std::string address(list.substr(0, list.find(',')));
+      weir_hold_order one = order;
+      one.server = address.c_str();
+      stubs.push_back(v1::Fabric::NewStub(connect(one, 0)));
+      list.remove_prefix(std::min(list.size(), address.size() + 1));
+    }
+    return stubs;
+  }
+
+  /// The reader's thread.
+  void read() {
+    for (std::size_t turn = 0; !is_over(); turn = (turn + 1) % stubs_.size()) {
+      if (const grpc::Status status = hold_once(*stubs_[turn]); !may_come_back(status)) {
+        note_end(reason_of(status));
+        return;
+      } else {
+        const std::lock_guard lock(mutex_);
+        reason_ = reason_of(status);
+      }
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kPause, [this] { return is_over_; });
+    }
+  }
+
+  grpc::Status hold_once(v1::Fabric::Stub& stub) {
+    grpc::ClientContext context;
+    enter(&context);
+    const auto stream = stub.HoldJob(&context, request_);
+    v1::JobEvent event;
+    while (stream->Read(&event)) {
+      note(event);
+    }
+    const grpc::Status status = stream->Finish();
+    enter(nullptr);
+    return status;
+  }
+
+  void enter(grpc::ClientContext* context) {
+    const std::lock_guard lock(mutex_);
+    context_ = context;
+    if (is_over_ && context != nullptr) {
+      context->TryCancel();
+    }
+  }
+
+  void note(const v1::JobEvent& event) {
+    if (event.has_placed()) {
+      const std::lock_guard lock(mutex_);
+      job_ = event.placed().job();
+      rings_.clear();
+      for (const v1::JobRing& ring : event.placed().rings()) {
+        rings_.push_back(ring.id());
+      }
+      changed_.notify_all();
+    } else if (event.has_over()) {
+      note_end(event.over().why());
+    }
+  }
+
+  /// A manager that is gone, or does not lead, says nothing of the job.
+  static bool may_come_back(const grpc::Status& status) {
+    return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+           status.error_code() == grpc::StatusCode::CANCELLED ||
+           status.error_code() == grpc::StatusCode::UNKNOWN ||
+           status.error_code() == grpc::StatusCode::INTERNAL;
+  }
+
+  bool is_over() {
+    const std::lock_guard lock(mutex_);
+    return is_over_;
+  }
+
+  void note_end(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (is_over_) {
+      return;
+    }
+    is_over_ = true;
+    reason_ = reason;
+    if (job_ != 0 && tell_ended_ != nullptr) {
+      tell_ended_(user_, reason.c_str());
+    }
+    changed_.notify_all();
+  }
+
+  void end_job() {
+    for (const auto& stub : stubs_) {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + kGoodbye);
+      v1::EndJobRequest request;
+      v1::EndJobResponse response;
+      request.set_job(job_);
+      request.set_why("its group has ended");
+      if (stub->EndJob(&context, request, &response).error_code() !=
+          grpc::StatusCode::UNAVAILABLE) {
+        return;
+      }
+    }
+  }
+
+  std::mutex mutex_; // guards the next, and all from `context_` on
+  decltype(weir_hold_order::ended) tell_ended_;
+  const decltype(weir_hold_order::is_stopped) is_stopped_;
+  void* const user_;
+  const v1::HoldJobRequest request_;
+  const std::vector<std::unique_ptr<v1::Fabric::Stub>> stubs_;
+  grpc::ClientContext* context_ = nullptr; // of the call under way
+  std::condition_variable changed_;
+  std::uint64_t job_ = 0; // 0: it has no rings yet
+  std::vector<std::uint32_t> rings_;
+  bool is_over_ = false;
+  std::string reason_; // why it is over, or why the last call ended
+  std::thread reader_; // the last: it uses all others
+};
+
 } // namespace
 
 struct weir_hold {
-  explicit weir_hold(const weir_hold_order& order) : stream(order) {}
-
-  Stream stream;
+  std::optional<Stream> stream; // of a switch
+  std::optional<JobStream> job; // of a manager
 };
 
 namespace {
 
 weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std::size_t why_bytes) {
   try {
-    auto made = std::make_unique<weir_hold>(*order);
-    *id = made->stream.wait_for_ring(std::chrono::milliseconds(order->timeout_ms));
+    auto made = std::make_unique<weir_hold>();
+    *id = made->stream.emplace(*order).wait_for_ring(std::chrono::milliseconds(order->timeout_ms));
+    return made.release();
+  } catch (const std::exception& error) {
+    *fmt::format_to_n(why, why_bytes - 1, "{}", error.what()).out = '\0';
+    return nullptr;
+  }
+}
+
+weir_hold* hold_job(const weir_hold_order* order, std::uint32_t* ids, std::size_t count, char* why,
+                    std::size_t why_bytes) {
+  try {
+    auto made = std::make_unique<weir_hold>();
+    const std::vector<std::uint32_t> rings =
+        made->job.emplace(*order, count)
+            .wait_for_rings(std::chrono::milliseconds(order->timeout_ms));
+    if (rings.size() != count) {
+      throw std::runtime_error(fmt::format(
+          "found room for {} rings that share no link between switches; allowed: so many instead "
+          "of {}",
+          rings.size(), count));
+    }
+    std::ranges::copy(rings, ids);
     return made.release();
   } catch (const std::exception& error) {
     *fmt::format_to_n(why, why_bytes - 1, "{}", error.what()).out = '\0';
@@ -237,6 +456,6 @@ void release(weir_hold* hold) {
 } // namespace
 
 const weir_switch_module* weir_switch_module_of() {
-  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, release};
+  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job, release};
   return &module;
 }

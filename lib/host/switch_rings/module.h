@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Of this interface. */
-#define WEIR_SWITCH_MODULE_VERSION 3
+#define WEIR_SWITCH_MODULE_VERSION 4
 
 typedef struct weir_hold weir_hold; /* a ring that is there as long as this */
 
@@ -47,6 +47,11 @@ typedef struct weir_switch_module {
   uint32_t version;
   /* Writes the ring's id. NULL: there is no ring, and `why` has the reason. Throws nothing. */
   weir_hold* (*hold)(const weir_hold_order* order, uint32_t* id, char* why, size_t why_bytes);
+  /* The same for `count` rings of a fabric's manager, whose addresses `server` has, separated by
+   * commas. `id_is` and `id` are not looked at. A manager that ends, or is cut off, ends no ring:
+   * it is asked again, and so are the others. */
+  weir_hold* (*hold_job)(const weir_hold_order* order, uint32_t* ids, size_t count, char* why,
+                         size_t why_bytes);
   /* Ends the ring. `ended` does not run when it returns, and is not called any more. Not for a
    * thread that runs `ended`. */
   void (*release)(weir_hold* hold);

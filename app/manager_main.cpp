@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// weir-manager: gives groups of ranks their rings on a fabric of switches.
+
+#include "complaint.hpp"
+#include "manager/manager.hpp"
+#include "manager/picture_page.hpp"
+#include "net/http_responder.hpp"
+#include "option_table.hpp"
+#include "output.hpp"
+#include "text/printable.hpp"
+#include "yaml/error.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <pthread.h>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace weir;
+using app::UsageError;
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitFenced = 3;
+
+constexpr const char* kHead =
+    "usage: weir-manager [OPTION...] CONFIG\n"
+    "\n"
+    "Gives groups of ranks their rings on a fabric of switches: finds trees, has the switches make "
+    "the\n"
+    "rings, watches them and takes them down. No packet passes it.\n"
+    "\n";
+constexpr const char* kTail =
+    "\n"
+    "Exit status: 0 after SIGTERM or SIGINT; 1 when it cannot begin; 2 for wrong options or a "
+    "wrong\n"
+    "configuration; 3 when another manager leads the fabric.\n";
+
+struct Options {
+  bool is_check = false;
+};
+
+std::vector<app::Option> options_of(Options& options) {
+  return {{"check", nullptr, "read the configuration and its topology, say what is wrong, and end",
+           [&](auto) { options.is_check = true; }}};
+}
+
+/// The log: a line for each thing that an operator should know.
+void note(const std::string& kind, const std::string& sentence) {
+  fmt::print(stderr, "weir-manager: {}: {}\n", kind, text::printable(sentence));
+  std::fflush(stderr);
+}
+
+/// Signals that end the manager come to the thread that waits for them here.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGUSR1); // no signal of anybody: the wait's end
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+/// What browsers and Prometheus ask for.
+class Pages {
+ public:
+  Pages(manager::Manager& manager, const std::string& listen)
+      : responder_(net::ListeningSocket::at_address(listen),
+                   {{"/metrics", "text/plain; version=0.0.4; charset=utf-8",
+                     [&manager] { return text_of(manager, metrics); }},
+                    {"/fabric", "text/html; charset=utf-8",
+                     [&manager] { return text_of(manager, page); }}}) {}
+
+ private:
+  using Answer = manager::Manager::Answer;
+
+  static std::string metrics(const Answer& answer) { return answer.metrics; }
+
+  static std::string page(const Answer& answer) { return manager::page_of(answer.picture); }
+
+  static net::HttpPage::Text text_of(manager::Manager& manager,
+                                     std::string (*text)(const Answer& answer)) {
+    const auto answer = manager.view();
+    return std::make_shared<const std::string>(answer ? text(*answer)
+                                                      : "the manager does not answer\n");
+  }
+
+  net::HttpResponder responder_;
+};
+
+int lead(const manager::Config& config) {
+  const sigset_t signals = block_signals();
+  manager::Manager manager(config, note);
+  std::thread waiter([&] {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    manager.stop();
+  });
+  std::optional<Pages> pages;
+  if (!config.metrics.empty()) {
+    pages.emplace(manager, config.metrics);
+  }
+  const std::string fenced = manager.run();
+  pages.reset();
+  pthread_kill(waiter.native_handle(), SIGUSR1);
+  waiter.join();
+  if (!fenced.empty()) {
+    note("fenced", fenced);
+    return kExitFenced;
+  }
+  return EXIT_SUCCESS;
+}
+
+int run(const Options& options, const app::CommandLine& line) {
+  if (line.words.size() != 1) {
+    throw UsageError(
+        fmt::format("found {} words; allowed: one, the configuration's file", line.words.size()));
+  }
+  const manager::Config config = manager::load_config(std::string(line.words.front()));
+  if (options.is_check) {
+    app::print(fmt::format("{}: {} switches, {} addresses of hosts, {} tenants\n",
+                           config.site.fabric, config.site.index().switches(),
+                           config.site.endpoints.size(), config.site.tenants.size()));
+    return EXIT_SUCCESS;
+  }
+  return lead(config);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Options options;
+    const app::CommandLine line = app::read_command_line({argv, static_cast<std::size_t>(argc)},
+                                                         {"weir-manager", kHead, kTail},
+                                                         options_of(options), app::WordOrder::last);
+    return run(options, line);
+  } catch (const UsageError& error) {
+    app::complain("weir-manager", error.what());
+    return kExitUsage;
+  } catch (const yaml::Error& error) {
+    app::complain("weir-manager", error.what());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    app::complain("weir-manager", error.what());
+    return kExitFailure;
+  }
+}

@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "jobs/loop.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::jobs {
+namespace {
+
+constexpr std::uint32_t kSchema = 1;
+constexpr std::uint64_t kFirstRing = std::uint64_t{1} << 31; // switches choose smaller ones
+constexpr std::size_t kMostRingsInOrder = 64;
+constexpr std::size_t kMostBytesInOrder = 48 * 1024; // a switch takes messages of 64 KiB
+constexpr Time kRefusedAgain = 5'000;
+
+const std::string kFabricKey = "fabric";
+
+std::string job_key(std::uint64_t id) {
+  return fmt::format("job/{}", id);
+}
+
+v1::JobEvent over(const std::string& why) {
+  v1::JobEvent event;
+  event.mutable_over()->set_why(why);
+  return event;
+}
+
+void write(const LeaderTerm& term, v1::FabricTerm& message) {
+  message.set_epoch(term.epoch);
+  message.set_number(term.number);
+}
+
+} // namespace
+
+Loop::Loop(const Site& site, store::Store& store, Outside& outside, Identity identity)
+    : site_(site), store_(store), outside_(outside), identity_(std::move(identity)),
+      placer_(site.index()), switches_(site.index().switches()) {}
+
+void Loop::begin(Time now) {
+  begun_at_ = now;
+  read_store(now);
+  step(now);
+}
+
+bool Loop::read_store(Time now) {
+  read_at_ = now;
+  const auto items = store_.read_all();
+  if (!items) {
+    is_lost_ = true;
+    return false;
+  }
+  fabric_.Clear();
+  records_.clear();
+  marks_.clear();
+  for (const store::Item& item : *items) {
+    if (item.key == kFabricKey) {
+      fabric_.ParseFromString(item.value);
+    } else if (item.key.starts_with("job/")) {
+      v1::JobRecord record;
+      record.ParseFromString(item.value);
+      records_[record.id()] = std::move(record);
+    } else if (item.key.starts_with("mark/")) {
+      marks_[item.key.substr(5)].ParseFromString(item.value);
+    }
+  }
+  if (fabric_.schema() == 0) {
+    fabric_.set_schema(kSchema);
+    fabric_.set_next_ring(kFirstRing);
+    fabric_.set_next_job(1);
+  }
+  std::erase_if(care_, [&](const auto& entry) {
+    if (records_.contains(entry.first)) {
+      return false;
+    }
+    if (entry.second.call) {
+      job_of_call_.erase(*entry.second.call);
+      outside_.end(*entry.second.call, {Code::unavailable, "the store has no such job any more"});
+    }
+    return true;
+  });
+  for (const auto& [id, record] : records_) {
+    const auto [care, is_new] = care_.try_emplace(id);
+    if (is_new) {
+      care->second.is_found = true;
+      care->second.placing_since = now;
+      care->second.owner_gone_at = now;
+    }
+  }
+  is_lost_ = false;
+  return true;
+}
+
+void Loop::fence(const std::string& why) {
+  if (!is_over_) {
+    is_over_ = true;
+    outside_.stop(why);
+  }
+}
+
+/// False: the records are as they were, and so is the memory; perhaps the store is not.
+bool Loop::save(const std::vector<store::Change>& changes) {
+  if (is_over_ || is_lost_) {
+    return false;
+  }
+  switch (store_.write(changes)) {
+  case store::Written::done:
+    return true;
+  case store::Written::fenced:
+    fence("another manager leads: it has the store");
+    return false;
+  case store::Written::lost:
+    is_lost_ = true;
+    outside_.note("store_lost", "the store does not answer; running jobs go on");
+    return false;
+  }
+  return false;
+}
+
+bool Loop::save(const v1::JobRecord& record) {
+  if (!save({{job_key(record.id()), record.SerializeAsString()}})) {
+    return false;
+  }
+  records_[record.id()] = record;
+  return true;
+}
+
+void Loop::step(Time now) {
+  last_now_ = now;
+  if (is_over_) {
+    return;
+  }
+  look_at_store(now);
+  for (SwitchIndex at = 0; at < switches_.size() && !is_over_; ++at) {
+    look_at_switch(at, now);
+  }
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, record] : records_) {
+    ids.push_back(id);
+  }
+  for (const std::uint64_t id : ids) {
+    if (is_over_ || is_lost_) {
+      return;
+    }
+    look_at_job(id, now);
+  }
+  look_at_waiters(now);
+  for (SwitchIndex at = 0; at < switches_.size() && !is_over_ && !is_lost_; ++at) {
+    give_orders(at, now); // what the jobs have come to
+  }
+}
+
+void Loop::look_at_store(Time now) {
+  if (is_lost_ && now >= read_at_ + kReadAgain && read_store(now)) {
+    outside_.note("store_back", "the store answers");
+  }
+}
+
+void Loop::look_at_switch(SwitchIndex at, Time now) {
+  SwitchState& state = switches_[at];
+  if ((state.reach == Reach::unreached || state.reach == Reach::refused) && now >= state.claim_at) {
+    state.reach = Reach::claiming;
+    v1::ClaimFabricRequest request;
+    request.set_fabric(site_.fabric);
+    request.set_manager(identity_.manager);
+    write(identity_.term, *request.mutable_term());
+    outside_.claim(at, request);
+  }
+  if (state.reach == Reach::serving && !state.is_suspect && now > state.beat_at + kBeatLost) {
+    state.is_suspect = true;
+    outside_.note("switch_suspect",
+                  fmt::format("{} has not been heard for {} s; nothing new is placed on it",
+                              site_.name_of(at), kBeatLost / 1000));
+  }
+  if (!is_lost_ && state.is_fresh) {
+    compare(at, now);
+  }
+}
+
+void Loop::on_claimed(SwitchIndex at, const Outcome& outcome, const v1::ClaimFabricResponse& answer,
+                      Time now) {
+  SwitchState& state = switches_[at];
+  if (is_over_ || state.reach != Reach::claiming) {
+    return;
+  }
+  switch (outcome.code) {
+  case Code::ok: {
+    note_boot(at, answer.boot());
+    state.reach = Reach::claimed;
+    state.why.clear();
+    state.is_fresh = false;
+    v1::WatchSwitchRequest request;
+    request.set_fabric(site_.fabric);
+    write(identity_.term, *request.mutable_term());
+    outside_.watch(at, request);
+    break;
+  }
+  case Code::over:
+    fence(outcome.words);
+    return;
+  case Code::no_answer:
+    state.reach = Reach::unreached;
+    state.why = outcome.words;
+    state.claim_at = now + kClaimAgain;
+    break;
+  default:
+    if (state.why != outcome.words) {
+      outside_.note("switch_refuses", fmt::format("{}: {}", site_.name_of(at), outcome.words));
+    }
+    state.reach = Reach::refused;
+    state.why = outcome.words;
+    state.claim_at = now + kRefusedAgain;
+  }
+  step(now);
+}
+
+/// A switch that has restarted has none of its rings. The term outlives that: it is on its disk.
+void Loop::note_boot(SwitchIndex at, const std::string& boot) {
+  SwitchState& state = switches_[at];
+  const bool has_restarted = !state.boot.empty() && state.boot != boot;
+  state.boot = boot;
+  if (!has_restarted) {
+    return;
+  }
+  state.settled_order = 0;
+  state.labels.clear();
+  outside_.note("switch_restarted", fmt::format("{} has restarted", site_.name_of(at)));
+  for (auto& [id, care] : care_) {
+    care.made_at.erase(at);
+  }
+}
+
+void Loop::on_watch_ended(SwitchIndex at, const Outcome& outcome, Time now) {
+  SwitchState& state = switches_[at];
+  if (is_over_ || (state.reach != Reach::serving && state.reach != Reach::claimed)) {
+    return;
+  }
+  if (outcome.code == Code::over) {
+    fence(outcome.words);
+    return;
+  }
+  outside_.note("switch_lost",
+                fmt::format("{} is not reached: {}", site_.name_of(at), outcome.words));
+  state.reach = Reach::unreached;
+  state.is_fresh = false;
+  state.why = outcome.words;
+  state.claim_at = now;
+  step(now);
+}
+
+void Loop::on_seen(SwitchIndex at, const v1::SwitchSeen& seen, Time now) {
+  SwitchState& state = switches_[at];
+  const bool is_watched = state.reach == Reach::serving || state.reach == Reach::claimed;
+  if (is_over_ || !is_watched) {
+    return;
+  }
+  note_boot(at, seen.boot()); // it may have restarted between the claim and the watch
+  if (state.is_suspect) {
+    outside_.note("switch_back", fmt::format("{} is heard again", site_.name_of(at)));
+  }
+  state.beat_at = now;
+  state.is_suspect = false;
+  state.reach = Reach::serving;
+  if (seen.last_order() < state.settled_order) {
+    step(now); // it is older than what the switch has answered since
+    return;
+  }
+  state.seen = seen;
+  state.is_fresh = true;
+  for (const v1::SeenRing& ring : seen.rings()) {
+    if (ring.has_label()) {
+      state.labels[ring.id()] = ring.label();
+    }
+  }
+  std::map<std::string, Time> down;
+  for (const v1::SeenPort& port : seen.ports()) {
+    if (port.is_down()) {
+      const auto before = state.down_since.find(port.name());
+      down[port.name()] = before == state.down_since.end() ? now : before->second;
+    }
+  }
+  state.down_since = std::move(down);
+  step(now);
+}
+
+/// What runs is, for what runs, what the switch says.
+void Loop::compare(SwitchIndex at, Time now) {
+  SwitchState& state = switches_[at];
+  std::set<std::uint32_t> there;
+  for (const v1::SeenRing& ring : state.seen.rings()) {
+    if (ring.is_managed()) {
+      there.insert(ring.id());
+    }
+  }
+  std::vector<std::pair<std::uint64_t, std::string>> failed;
+  for (const auto& [id, record] : records_) {
+    if (record.state() != v1::JobRecord::PLACED) {
+      continue;
+    }
+    for (const v1::RingRecord& ring : record.rings()) {
+      for (const v1::PartRecord& part : ring.parts()) {
+        if (part.switch_name() != site_.name_of(at) || there.contains(ring.id())) {
+          continue;
+        }
+        failed.emplace_back(
+            id, part.boot() == state.boot
+                    ? fmt::format("ring {} was withdrawn at {}", ring.id(), part.switch_name())
+                    : fmt::format("{} has restarted", part.switch_name()));
+      }
+    }
+  }
+  for (const auto& [id, why] : failed) {
+    if (records_[id].state() == v1::JobRecord::PLACED) {
+      ++counts_.drift["ring_missing"];
+      begin_end(id, why, now);
+    }
+  }
+}
+
+/// One order at a time: its answer tells what the next one stands on.
+void Loop::give_orders(SwitchIndex at, Time) {
+  SwitchState& state = switches_[at];
+  if (is_over_ || is_lost_ || state.under_way || state.reach != Reach::serving) {
+    return;
+  }
+  Order order{.number = state.next_order, .boot = state.boot};
+  std::set<std::uint32_t> wished;
+  std::set<std::uint32_t> to_remove;
+  v1::ApplyRingsRequest apply;
+  std::size_t bytes = 0;
+  for (const auto& [id, record] : records_) {
+    const Care& care = care_[id];
+    const bool is_ending = record.state() == v1::JobRecord::ENDING;
+    const bool is_missing = record.state() == v1::JobRecord::PLACING && !care.made_at.contains(at);
+    std::vector<const v1::PartRecord*> here;
+    for (const v1::RingRecord& ring : record.rings()) {
+      for (const v1::PartRecord& part : ring.parts()) {
+        if (part.switch_name() == site_.name_of(at)) {
+          here.push_back(&part);
+          wished.insert(ring.id());
+        }
+      }
+    }
+    if (here.empty()) {
+      continue;
+    }
+    if (is_ending && !care.gone_at.contains(at)) {
+      for (const v1::PartRecord* const part : here) {
+        to_remove.insert(part->ring().id());
+      }
+      order.jobs.insert(id);
+    }
+    const std::size_t size = record.ByteSizeLong();
+    const bool fits =
+        apply.rings_size() == 0 || (apply.rings_size() + here.size() <= kMostRingsInOrder &&
+                                    bytes + size <= kMostBytesInOrder && state.one_by_one == 0);
+    if (is_missing && fits && to_remove.empty()) {
+      bytes += size;
+      for (const v1::PartRecord* const part : here) {
+        v1::LabelledRing& ring = *apply.add_rings();
+        *ring.mutable_ring() = part->ring();
+        v1::FabricLabel& label = *ring.mutable_label();
+        label.set_job(id);
+        label.set_request_id(record.request().request_id());
+        label.set_tenant(record.request().tenant());
+        label.set_name(record.request().name());
+        *label.mutable_positions() = record.positions();
+        order.rings.push_back(part->ring().id());
+      }
+      order.jobs.insert(id);
+      order.is_apply = true;
+    }
+  }
+  for (const v1::SeenRing& ring : state.seen.rings()) {
+    if (!state.is_fresh || !ring.is_managed() || wished.contains(ring.id()) ||
+        to_remove.contains(ring.id())) {
+      continue;
+    }
+    const auto label = state.labels.find(ring.id());
+    const std::uint64_t job = label == state.labels.end() ? 0 : label->second.job();
+    const auto stored = store_.read(job_key(job));
+    if (!stored || !stored->empty()) {
+      is_lost_ = true; // the store has what we do not know
+      return;
+    }
+    ++counts_.drift["ring_unknown"];
+    to_remove.insert(ring.id());
+  }
+  const auto fill = [&](v1::FabricOrder& message) {
+    message.set_fabric(site_.fabric);
+    write(identity_.term, *message.mutable_term());
+    message.set_boot(state.boot);
+    message.set_number(order.number);
+  };
+  if (!to_remove.empty()) {
+    v1::RemoveRingsRequest remove;
+    fill(*remove.mutable_order());
+    remove.mutable_ids()->Add(to_remove.begin(), to_remove.end());
+    std::erase_if(order.jobs,
+                  [&](std::uint64_t id) { return records_[id].state() != v1::JobRecord::ENDING; });
+    order.is_apply = false;
+    order.rings.assign(to_remove.begin(), to_remove.end());
+    ++state.next_order;
+    state.under_way = std::move(order);
+    outside_.remove(at, remove);
+  } else if (apply.rings_size() != 0) {
+    fill(*apply.mutable_order());
+    for (const v1::LabelledRing& ring : apply.rings()) {
+      state.labels[ring.ring().id()] = ring.label();
+    }
+    state.one_by_one -= state.one_by_one == 0 ? 0 : 1;
+    ++state.next_order;
+    state.under_way = std::move(order);
+    outside_.apply(at, apply);
+  }
+}
+
+void Loop::on_ordered(SwitchIndex at, std::uint64_t number, const Outcome& outcome, Time now) {
+  SwitchState& state = switches_[at];
+  if (is_over_ || !state.under_way || state.under_way->number != number) {
+    return;
+  }
+  const Order order = *std::exchange(state.under_way, std::nullopt);
+  switch (outcome.code) {
+  case Code::ok:
+    if (order.boot == state.boot) {
+      state.settled_order = number;
+      state.is_fresh = false; // what was seen before may lack it
+    }
+    for (const std::uint64_t id : order.jobs) {
+      const auto care = care_.find(id);
+      if (care != care_.end() && order.is_apply && order.boot == state.boot) {
+        care->second.made_at[at] = order.boot;
+      } else if (care != care_.end() && !order.is_apply) {
+        care->second.gone_at.insert(at);
+      }
+    }
+    break;
+  case Code::over:
+    fence(outcome.words);
+    return;
+  case Code::no_answer:
+    break;
+  default:
+    if (order.is_apply && order.jobs.size() > 1) {
+      state.one_by_one = order.jobs.size();
+    } else if (order.is_apply) {
+      for (const std::uint64_t id : order.jobs) {
+        begin_end(id, fmt::format("{} refused: {}", site_.name_of(at), outcome.words), now);
+      }
+    }
+  }
+  step(now);
+}
+
+std::vector<SwitchIndex> Loop::switches_of(const v1::JobRecord& record) const {
+  std::set<SwitchIndex> found;
+  for (const v1::RingRecord& ring : record.rings()) {
+    for (const v1::PartRecord& part : ring.parts()) {
+      if (const auto at = site_.switch_named(part.switch_name())) {
+        found.insert(*at);
+      }
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+void Loop::look_at_job(std::uint64_t id, Time now) {
+  const auto found = records_.find(id);
+  if (found == records_.end()) {
+    return;
+  }
+  v1::JobRecord& record = found->second;
+  Care& care = care_[id];
+  const std::vector<SwitchIndex> parts = switches_of(record);
+  switch (record.state()) {
+  case v1::JobRecord::PLACING: {
+    const auto missing =
+        std::ranges::find_if(parts, [&](SwitchIndex at) { return !care.made_at.contains(at); });
+    if (care.is_found && !care.call) {
+      if (now >= care.placing_since + kOwnerReturns) {
+        begin_end(id, "its owner has not come back to the new leader", now);
+      }
+      return;
+    }
+    if (missing == parts.end()) {
+      v1::JobRecord placed = record;
+      placed.set_state(v1::JobRecord::PLACED);
+      for (v1::RingRecord& ring : *placed.mutable_rings()) {
+        for (v1::PartRecord& part : *ring.mutable_parts()) {
+          part.set_boot(care.made_at[*site_.switch_named(part.switch_name())]);
+        }
+      }
+      if (save(placed)) {
+        tell_placed(placed, care);
+      }
+    } else if (now >= care.placing_since + kPlacingPatience) {
+      begin_end(id,
+                fmt::format("{} did not make the ring within {} s", site_.name_of(*missing),
+                            kPlacingPatience / 1000),
+                now);
+    }
+    return;
+  }
+  case v1::JobRecord::PLACED:
+    if (care.call && !care.was_told) { // it was stored, and the store's answer was lost
+      tell_placed(record, care);
+    }
+    look_at_owner(record, care, now);
+    if (records_.contains(id) && records_[id].state() == v1::JobRecord::PLACED) {
+      look_for_trouble(records_[id], care, now);
+    }
+    return;
+  case v1::JobRecord::ENDING:
+    tell_end(care, record.why()); // the same
+    if (std::ranges::all_of(parts, [&](SwitchIndex at) { return care.gone_at.contains(at); })) {
+      finish(id);
+    }
+    return;
+  default:
+    return;
+  }
+}
+
+/// Formed jobs may run without their owner's call: they end when nobody has been heard either.
+void Loop::look_at_owner(v1::JobRecord& record, Care& care, Time now) {
+  if (care.call || !care.owner_gone_at || now < *care.owner_gone_at + kOwnerAway) {
+    return;
+  }
+  for (const v1::RingRecord& ring : record.rings()) {
+    for (const v1::PartRecord& part : ring.parts()) {
+      const auto at = site_.switch_named(part.switch_name());
+      if (!at || !switches_[*at].is_fresh || switches_[*at].is_suspect) {
+        return;
+      }
+      const auto& rings = switches_[*at].seen.rings();
+      const auto seen = std::ranges::find(rings, ring.id(), &v1::SeenRing::id);
+      if (seen == rings.end() || seen->silent_ms() < kSilence) {
+        return;
+      }
+    }
+  }
+  begin_end(record.id(),
+            fmt::format("its owner is gone for {} s, and no member was heard for {} s",
+                        kOwnerAway / 1000, kSilence / 1000),
+            now);
+}
+
+bool Loop::is_shut(plan::LinkId link, std::string* why) const {
+  const auto say = [&](const std::string& words) {
+    if (why != nullptr) {
+      *why = words;
+    }
+    return true;
+  };
+  const plan::LinkId there = plan::Topology::reverse_of(link);
+  for (const plan::LinkId end : {link, there}) {
+    const plan::VertexId from = site_.topology().link(end).from;
+    if (site_.topology().is_node(from)) {
+      continue;
+    }
+    const SwitchState& state = switches_[site_.index().switch_at(from)];
+    if (state.down_since.contains(site_.ports[end])) {
+      return say(fmt::format("{} {} – {} {} is down", site_.topology().name(from), site_.ports[end],
+                             site_.topology().name(site_.topology().link(end).to),
+                             site_.ports[plan::Topology::reverse_of(end)]));
+    }
+  }
+  const std::string one = site_.topology().name(site_.topology().link(link).from);
+  const std::string other = site_.topology().name(site_.topology().link(link).to);
+  for (const std::string& name : {one + "-" + other, other + "-" + one}) {
+    if (const auto marked = mark("link", name)) {
+      return say(*marked);
+    }
+  }
+  return false;
+}
+
+bool Loop::is_out(SwitchIndex at, std::string* why) const {
+  const SwitchState& state = switches_[at];
+  std::string words;
+  if (const auto marked = mark("switch", site_.name_of(at))) {
+    words = *marked;
+  } else if (state.reach != Reach::serving) {
+    words = fmt::format("{} is not reached{}{}", site_.name_of(at), state.why.empty() ? "" : ": ",
+                        state.why);
+  } else if (state.is_suspect) {
+    words = fmt::format("{} has not been heard for {} s", site_.name_of(at), kBeatLost / 1000);
+  }
+  if (why != nullptr) {
+    *why = words;
+  }
+  return !words.empty();
+}
+
+std::optional<std::string> Loop::mark(const std::string& kind, const std::string& name) const {
+  const auto marked = marks_.find(fmt::format("{}/{}", kind, name));
+  if (marked == marks_.end()) {
+    return std::nullopt;
+  }
+  return fmt::format("{} {} is drained by {}: {}", kind, name, marked->second.who(),
+                     marked->second.why());
+}
+
+/// The owner learns it; the manager ends nothing for it.
+void Loop::look_for_trouble(const v1::JobRecord& record, Care& care, Time now) {
+  std::set<std::string> troubles;
+  for (const v1::RingRecord& ring : record.rings()) {
+    for (const v1::PartRecord& part : ring.parts()) {
+      const auto at = site_.switch_named(part.switch_name());
+      if (!at) {
+        continue;
+      }
+      const SwitchState& state = switches_[*at];
+      const bool is_away = state.reach != Reach::serving && state.reach != Reach::claimed;
+      const bool may_be_missed = now >= begun_at_ + kBeatLost; // a new leader claims them first
+      if ((is_away && may_be_missed) || state.is_suspect) {
+        troubles.insert(fmt::format("{} is not reached", part.switch_name()));
+      }
+      std::vector<std::string> ports;
+      if (part.ring().has_parent()) {
+        ports.push_back(part.ring().parent().port());
+      }
+      for (const v1::Child& child : part.ring().children()) {
+        ports.push_back(child.port());
+      }
+      for (const std::string& port : ports) {
+        const auto down = state.down_since.find(port);
+        if (down != state.down_since.end() && now >= down->second + kLinkDown) {
+          troubles.insert(
+              fmt::format("ring {}: {} {} is down", ring.id(), part.switch_name(), port));
+        }
+      }
+    }
+  }
+  if (troubles == care.troubles) {
+    return;
+  }
+  for (const std::string& trouble : troubles) {
+    if (!care.troubles.contains(trouble)) {
+      outside_.note("job_trouble", fmt::format("job {}: {}", record.id(), trouble));
+      if (care.call) {
+        v1::JobEvent event;
+        event.mutable_trouble()->set_what(trouble);
+        outside_.tell(*care.call, event);
+      }
+    }
+  }
+  if (troubles.empty() && care.call) {
+    v1::JobEvent event;
+    event.mutable_well();
+    outside_.tell(*care.call, event);
+  }
+  care.troubles = std::move(troubles);
+}
+
+void Loop::begin_end(std::uint64_t id, const std::string& why, Time now) {
+  const auto found = records_.find(id);
+  if (found == records_.end() || found->second.state() == v1::JobRecord::ENDING) {
+    return;
+  }
+  v1::JobRecord ending = found->second;
+  ending.set_state(v1::JobRecord::ENDING);
+  ending.set_why(why);
+  if (!save(ending)) {
+    return; // the next step tries again, from what the store has
+  }
+  outside_.note("job_ends", fmt::format("job {} ({}): {}", id, ending.request().name(), why));
+  Care& care = care_[id];
+  care.gone_at.clear();
+  care.placing_since = now;
+  tell_end(care, why);
+}
+
+/// Of a job to its owner, if he calls.
+void Loop::tell_end(Care& care, const std::string& why) {
+  if (!care.call) {
+    return;
+  }
+  const CallId call = *std::exchange(care.call, std::nullopt);
+  job_of_call_.erase(call);
+  if (care.was_told) {
+    outside_.tell(call, over(why));
+  }
+  outside_.end(call, {Code::aborted, why});
+}
+
+void Loop::finish(std::uint64_t id) {
+  if (!save({{job_key(id), std::nullopt}})) {
+    return;
+  }
+  records_.erase(id);
+  care_.erase(id);
+}
+
+void Loop::on_time(Time now) {
+  step(now);
+}
+
+void Loop::on_call_ended(CallId call, Time now) {
+  if (is_over_) {
+    return;
+  }
+  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.call == call; });
+  const auto found = job_of_call_.find(call);
+  if (found != job_of_call_.end()) {
+    const std::uint64_t id = found->second;
+    job_of_call_.erase(found);
+    Care& care = care_[id];
+    care.call.reset();
+    care.owner_gone_at = now;
+    if (records_[id].state() == v1::JobRecord::PLACING) {
+      begin_end(id, "its owner was gone before it had rings", now);
+      // If that could not be stored, a leader finds the job placing and without an owner.
+      care_[id].is_found = true;
+    }
+  }
+  step(now);
+}
+
+} // namespace weir::jobs

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "jobs/outside.hpp"
+#include "jobs/site.hpp"
+#include "placement/place.hpp"
+#include "store/store.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <weir/v1/fabric_records.pb.h>
+
+namespace weir::jobs {
+
+struct LeaderTerm {
+  std::uint64_t epoch = 0;
+  std::uint64_t number = 0;
+};
+
+struct Caller {
+  std::string name; // of its certificate; empty: by a Unix socket
+  bool is_operator = false;
+};
+
+// How long things may take, in milliseconds.
+inline constexpr Time kPlacingPatience = 10'000; // until all switches have the rings
+inline constexpr Time kOwnerReturns = 30'000;    // for a job that a new leader finds placing
+inline constexpr Time kOwnerAway = 60'000;       // of a job that runs
+inline constexpr Time kSilence = 30'000;         // of all its members, then
+inline constexpr Time kBeatLost = 3'000;         // then a switch is suspect
+inline constexpr Time kClaimAgain = 1'000;
+inline constexpr Time kLinkDown = 2'000; // then the owner is told
+inline constexpr Time kReadAgain = 500;  // a store that was lost
+
+/// A leading manager: it compares what the store wishes with what the switches say, and gives the
+/// orders that make them alike. Each step may be done twice. No clock, no I/O but by the store and
+/// by Outside, no threads.
+class Loop {
+ public:
+  struct Identity {
+    std::string manager; // for people
+    LeaderTerm term;
+  };
+
+  /// All outlive it.
+  Loop(const Site& site, store::Store& store, Outside& outside, Identity identity);
+
+  /// Reads the store. Afterwards any event may come. `now` never goes back.
+  void begin(Time now);
+
+  // Events.
+
+  void on_claimed(SwitchIndex at, const Outcome& outcome, const v1::ClaimFabricResponse& answer,
+                  Time now);
+  /// Of an order to make or withdraw rings.
+  void on_ordered(SwitchIndex at, std::uint64_t number, const Outcome& outcome, Time now);
+  void on_seen(SwitchIndex at, const v1::SwitchSeen& seen, Time now);
+  void on_watch_ended(SwitchIndex at, const Outcome& outcome, Time now);
+  void on_hold(CallId call, const Caller& caller, const v1::HoldJobRequest& request, Time now);
+  /// The owner's call broke, or he cancelled it.
+  void on_call_ended(CallId call, Time now);
+  void on_time(Time now);
+
+  // What callers ask or order. Each may throw a Refused.
+
+  void end_job(const Caller& caller, std::uint64_t job, const std::string& why, Time now);
+  std::vector<std::uint64_t> drain(const Caller& caller, const v1::DrainRequest& request, Time now);
+  void undrain(const Caller& caller, const v1::UndrainRequest& request, Time now);
+  v1::PlanJobResponse plan(const Caller& caller, const v1::PlanJobRequest& request);
+  std::vector<v1::Job> jobs(const Caller& caller) const;
+  v1::FabricPicture picture(const Caller& caller) const;
+  std::string explain(const Caller& caller, const std::string& name) const;
+
+  class Refused : public std::runtime_error {
+   public:
+    Refused(Code code, const std::string& words) : std::runtime_error(words), code_(code) {}
+
+    Code code() const { return code_; }
+
+   private:
+    Code code_;
+  };
+
+  struct Counts {
+    std::map<std::string, std::uint64_t> requests; // by answer
+    std::map<std::string, std::uint64_t> refusals; // by what was short
+    std::map<std::string, std::uint64_t> drift;    // by kind: what the loop has put right
+    double last_decision_s = 0;
+  };
+
+  const Counts& counts() const { return counts_; }
+
+  const std::map<std::uint64_t, v1::JobRecord>& records() const { return records_; }
+
+ private:
+  enum class Reach : std::uint8_t { unreached, claiming, claimed, serving, refused };
+
+  struct Order {
+    std::uint64_t number = 0;
+    bool is_apply = false;
+    std::string boot; // of the switch, for which it is meant
+    std::vector<std::uint32_t> rings;
+    std::set<std::uint64_t> jobs;
+  };
+
+  struct SwitchState {
+    Reach reach = Reach::unreached;
+    std::string why; // not serving
+    std::string boot;
+    std::uint64_t next_order = 1;
+    std::optional<Order> under_way;
+    std::uint64_t settled_order = 0; // the highest whose answer has come
+    Time claim_at = 0;
+    Time beat_at = 0;
+    bool is_suspect = false;
+    std::size_t one_by_one =
+        0;                 // so many orders have one job each, since one of several was refused
+    v1::SwitchSeen seen;   // the last that is not older than settled_order
+    bool is_fresh = false; // seen is there
+    std::map<std::uint32_t, v1::FabricLabel> labels;
+    std::map<std::string, Time> down_since; // ports
+  };
+
+  /// What is known of a job beside its record. A new leader has none of it.
+  struct Care {
+    std::optional<CallId> call;
+    std::optional<Time> owner_gone_at;
+    Time placing_since = 0;
+    bool is_found = false;                      // a new leader has found it placing
+    std::map<SwitchIndex, std::string> made_at; // that have said so, and their boots
+    std::set<SwitchIndex> gone_at;              // that have said so
+    std::set<std::string> troubles;             // that the owner was told of
+    bool was_told = false;                      // that it is placed
+  };
+
+  struct Waiter {
+    CallId call = 0;
+    Caller caller;
+    v1::HoldJobRequest request;
+    Time since = 0;
+    std::uint32_t place = 0;
+  };
+
+  struct Decision {
+    std::string request; // hexadecimal
+    std::string name;
+    std::string words;
+  };
+
+  // Steps.
+  void step(Time now);
+  void look_at_store(Time now);
+  void look_at_switch(SwitchIndex at, Time now);
+  void note_boot(SwitchIndex at, const std::string& boot);
+  void compare(SwitchIndex at, Time now);
+  void give_orders(SwitchIndex at, Time now);
+  void look_at_job(std::uint64_t id, Time now);
+  void look_at_owner(v1::JobRecord& record, Care& care, Time now);
+  void look_for_trouble(const v1::JobRecord& record, Care& care, Time now);
+  void look_at_waiters(Time now);
+
+  // Records.
+  bool save(const std::vector<store::Change>& changes);
+  bool save(const v1::JobRecord& record);
+  bool read_store(Time now);
+  void fence(const std::string& why);
+  void begin_end(std::uint64_t id, const std::string& why, Time now);
+  void tell_end(Care& care, const std::string& why);
+  void finish(std::uint64_t id);
+
+  // Decisions.
+  struct Wish {
+    placement::Request request;
+    std::vector<std::string> addresses; // by rank
+    std::vector<std::string> hosts;     // by rank
+  };
+
+  void check(const Caller& caller, const v1::HoldJobRequest& request) const;
+  Wish wish_of(const Caller& caller, const v1::HoldJobRequest& request) const;
+  placement::Usage usage(std::uint64_t but = 0) const;
+  v1::JobRecord decide(const Caller& caller, const v1::HoldJobRequest& request,
+                       const placement::Usage& usage);
+  std::string words_of(const placement::Refusal& refusal, const Wish& wish) const;
+  std::vector<std::string> holders_at(SwitchIndex at) const;
+  v1::RingRecord ring_record(const placement::Tree& tree, const placement::Placement& placement,
+                             const Wish& wish, const v1::HoldJobRequest& request,
+                             std::uint32_t id) const;
+  bool place(CallId call, const Caller& caller, const v1::HoldJobRequest& request, Time until);
+  void tell_placed(const v1::JobRecord& record, Care& care);
+  void note_decision(const v1::HoldJobRequest& request, const std::string& words);
+
+  bool is_out(SwitchIndex at, std::string* why = nullptr) const;
+  bool is_shut(plan::LinkId link, std::string* why = nullptr) const;
+  std::vector<SwitchIndex> switches_of(const v1::JobRecord& record) const;
+  v1::Job job_of(const v1::JobRecord& record) const;
+  void require_operator(const Caller& caller) const;
+  std::optional<std::string> mark(const std::string& kind, const std::string& name) const;
+
+  const Site& site_;
+  store::Store& store_;
+  Outside& outside_;
+  const Identity identity_;
+  placement::Placer placer_;
+  bool is_over_ = false;
+  bool is_lost_ = true; // the store was not read since it was last lost
+  Time read_at_ = 0;
+  Time begun_at_ = 0;
+  Time last_now_ = 0;
+  v1::FabricRecord fabric_;
+  std::map<std::uint64_t, v1::JobRecord> records_; // as the store has them
+  std::map<std::uint64_t, Care> care_;
+  std::map<std::string, v1::MarkRecord> marks_; // by "switch/NAME"
+  std::vector<SwitchState> switches_;
+  std::deque<Waiter> waiters_;
+  std::deque<Decision> decisions_;
+  std::map<CallId, std::uint64_t> job_of_call_;
+  Counts counts_;
+};
+
+} // namespace weir::jobs

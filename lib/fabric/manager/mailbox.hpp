@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+namespace weir::manager {
+
+/// Milliseconds since the machine started, the times included in which it slept.
+inline std::uint64_t boot_time_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+/// Work for the one thread that has the loop. Any thread may add some.
+class Mailbox {
+ public:
+  using Work = std::function<void()>;
+
+  void add(Work work) {
+    const std::lock_guard lock(mutex_);
+    works_.push_back(std::move(work));
+    changed_.notify_one();
+  }
+
+  /// No further work is taken out.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    changed_.notify_all();
+  }
+
+  /// All that there is, after a wait for some, or nothing after so long. Never throws away what
+  /// came before close().
+  std::deque<Work> take(std::chrono::milliseconds longest) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, longest, [this] { return !works_.empty() || is_closed_; });
+    return std::exchange(works_, {});
+  }
+
+  bool is_closed() {
+    const std::lock_guard lock(mutex_);
+    return is_closed_;
+  }
+
+ private:
+  std::mutex mutex_; // guards all below
+  std::condition_variable changed_;
+  std::deque<Work> works_;
+  bool is_closed_ = false;
+};
+
+} // namespace weir::manager

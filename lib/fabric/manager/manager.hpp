@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "manager/config.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <weir/v1/fabric.pb.h>
+
+namespace weir::manager {
+
+/// A manager that leads its fabric.
+class Manager {
+ public:
+  /// Told a word that programs look for, and a sentence.
+  using Note = std::function<void(const std::string& kind, const std::string& sentence)>;
+
+  /// Opens the store, takes the next term and listens. `config` outlives it. Throws
+  /// std::runtime_error.
+  Manager(const Config& config, Note note);
+  ~Manager();
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  /// Leads until stop(), or until another manager has the fabric. Returns why it is fenced; empty:
+  /// it was stopped.
+  std::string run();
+
+  /// Any thread, or a signal's handler by way of one.
+  void stop();
+
+  /// The fabric, its jobs and counts, for a page. Any thread; run() answers. Absent: it does not
+  /// run, or no answer came in time.
+  struct Answer {
+    v1::FabricPicture picture;
+    std::string metrics; // in Prometheus' text format
+  };
+
+  std::shared_ptr<const Answer> view();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+} // namespace weir::manager

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "manager/service.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::manager {
+namespace {
+
+using jobs::Code;
+using jobs::Outcome;
+
+grpc::Status status_of(const Outcome& outcome) {
+  switch (outcome.code) {
+  case Code::ok:
+    return grpc::Status::OK;
+  case Code::invalid:
+    return {grpc::StatusCode::INVALID_ARGUMENT, outcome.words};
+  case Code::not_allowed:
+    return {grpc::StatusCode::PERMISSION_DENIED, outcome.words};
+  case Code::exhausted:
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, outcome.words};
+  case Code::impossible:
+    return {grpc::StatusCode::FAILED_PRECONDITION, outcome.words};
+  case Code::not_found:
+    return {grpc::StatusCode::NOT_FOUND, outcome.words};
+  case Code::aborted:
+  case Code::refused:
+    return {grpc::StatusCode::ABORTED, outcome.words};
+  case Code::over:
+  case Code::no_answer:
+  case Code::unavailable:
+    break;
+  }
+  return {grpc::StatusCode::UNAVAILABLE, outcome.words};
+}
+
+/// Who comes by a Unix socket is root, or the manager's own user: the socket's mode says so. Else
+/// the certificate's common name decides.
+jobs::Caller caller_of(const grpc::CallbackServerContext& context, const Config& config) {
+  const auto names = context.auth_context()->FindPropertyValues("x509_common_name");
+  if (!context.auth_context()->IsPeerAuthenticated()) {
+    return {.name = "", .is_operator = true};
+  }
+  const std::string name =
+      names.empty() ? "" : std::string(names.front().data(), names.front().size());
+  const bool is_operator = std::ranges::find(config.operators, name) != config.operators.end();
+  const bool is_tenant = std::ranges::find(config.site.tenants, name, &jobs::Tenant::name) !=
+                         config.site.tenants.end();
+  if (!is_operator && !is_tenant) {
+    throw jobs::Loop::Refused(Code::not_allowed,
+                              fmt::format("certificate: found the common name '{}'; allowed: a "
+                                          "name under operators or under tenants",
+                                          name));
+  }
+  return {.name = name, .is_operator = is_operator};
+}
+
+class Answer : public grpc::ServerUnaryReactor {
+ public:
+  void OnDone() override { delete this; }
+};
+
+const Outcome kNoLeader{Code::unavailable, "this manager does not lead"};
+
+} // namespace
+
+/// An owner's call. Written by the mailbox's thread, read by gRPC's.
+class Service::Holder : public grpc::ServerWriteReactor<v1::JobEvent> {
+ public:
+  Holder(Service& service, jobs::CallId call) : service_(service), call_(call) {}
+
+  void tell(const v1::JobEvent& event) {
+    const std::lock_guard lock(mutex_);
+    if (!end_) {
+      events_.push_back(event);
+      go_on();
+    }
+  }
+
+  /// The first counts.
+  void end(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (!end_) {
+      end_ = status;
+      go_on();
+    }
+  }
+
+  void OnWriteDone(bool is_written) override {
+    const std::lock_guard lock(mutex_);
+    is_writing_ = false;
+    events_.pop_front();
+    if (!is_written && !end_) {
+      end_ = grpc::Status::CANCELLED;
+    }
+    go_on();
+  }
+
+  void OnCancel() override { end(grpc::Status::CANCELLED); }
+
+  void OnDone() override {
+    service_.forget(call_);
+    delete this;
+  }
+
+ private:
+  void go_on() {
+    if (is_writing_ || is_finished_) {
+      return;
+    }
+    const bool is_cancelled = end_ && end_->error_code() == grpc::StatusCode::CANCELLED;
+    if (!events_.empty() && !is_cancelled) {
+      is_writing_ = true;
+      StartWrite(&events_.front());
+    } else if (end_) {
+      is_finished_ = true;
+      Finish(*end_);
+    }
+  }
+
+  Service& service_;
+  const jobs::CallId call_;
+  std::mutex mutex_; // guards all below
+  std::deque<v1::JobEvent> events_;
+  std::optional<grpc::Status> end_;
+  bool is_writing_ = false;
+  bool is_finished_ = false;
+};
+
+grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerContext* context,
+                                                         const v1::HoldJobRequest* request) {
+  Holder* holder = nullptr;
+  jobs::CallId call = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    call = ++last_call_;
+    holder = new Holder(*this, call);
+    holders_[call] = holder;
+  }
+  try {
+    const jobs::Caller caller = caller_of(*context, config_);
+    mailbox_.add([this, call, caller, request = *request] {
+      if (jobs::Loop* const loop = loop_()) {
+        loop->on_hold(call, caller, request, boot_time_ms());
+      } else {
+        end(call, kNoLeader);
+      }
+    });
+  } catch (const jobs::Loop::Refused& refused) {
+    holder->end(status_of({refused.code(), refused.what()}));
+  }
+  return holder;
+}
+
+void Service::tell(jobs::CallId call, const v1::JobEvent& event) {
+  const std::lock_guard lock(mutex_);
+  if (const auto holder = holders_.find(call); holder != holders_.end()) {
+    holder->second->tell(event);
+  }
+}
+
+void Service::end(jobs::CallId call, const Outcome& outcome) {
+  const std::lock_guard lock(mutex_);
+  if (const auto holder = holders_.find(call); holder != holders_.end()) {
+    holder->second->end(status_of(outcome));
+  }
+}
+
+void Service::end_all(const Outcome& outcome) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [call, holder] : holders_) {
+    holder->end(status_of(outcome));
+  }
+}
+
+void Service::forget(jobs::CallId call) {
+  {
+    const std::lock_guard lock(mutex_);
+    holders_.erase(call);
+  }
+  mailbox_.add([this, call] {
+    if (jobs::Loop* const loop = loop_()) {
+      loop->on_call_ended(call, boot_time_ms());
+    }
+  });
+}
+
+/// Does `work(loop, caller)` by the mailbox's thread, and ends the call with what it throws.
+template <typename Work>
+grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work work) {
+  auto* const answer = new Answer;
+  try {
+    const jobs::Caller caller = caller_of(*context, config_);
+    mailbox_.add([this, answer, caller, work = std::move(work)] {
+      Outcome outcome = kNoLeader;
+      try {
+        if (jobs::Loop* const loop = loop_()) {
+          work(*loop, caller);
+          outcome = {};
+        }
+      } catch (const jobs::Loop::Refused& refused) {
+        outcome = {refused.code(), refused.what()};
+      }
+      answer->Finish(status_of(outcome));
+    });
+  } catch (const jobs::Loop::Refused& refused) {
+    answer->Finish(status_of({refused.code(), refused.what()}));
+  }
+  return answer;
+}
+
+grpc::ServerUnaryReactor* Service::EndJob(grpc::CallbackServerContext* context,
+                                          const v1::EndJobRequest* request, v1::EndJobResponse*) {
+  return answered(context, [request](jobs::Loop& loop, const jobs::Caller& caller) {
+    loop.end_job(caller, request->job(), request->why(), boot_time_ms());
+  });
+}
+
+grpc::ServerUnaryReactor* Service::PlanJob(grpc::CallbackServerContext* context,
+                                           const v1::PlanJobRequest* request,
+                                           v1::PlanJobResponse* response) {
+  return answered(context, [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+    *response = loop.plan(caller, *request);
+  });
+}
+
+grpc::ServerUnaryReactor* Service::ListJobs(grpc::CallbackServerContext* context,
+                                            const v1::ListJobsRequest*,
+                                            v1::ListJobsResponse* response) {
+  return answered(context, [response](jobs::Loop& loop, const jobs::Caller& caller) {
+    for (v1::Job& job : loop.jobs(caller)) {
+      *response->add_jobs() = std::move(job);
+    }
+  });
+}
+
+grpc::ServerUnaryReactor* Service::GetFabric(grpc::CallbackServerContext* context,
+                                             const v1::GetFabricRequest*,
+                                             v1::FabricPicture* response) {
+  return answered(context, [response](jobs::Loop& loop, const jobs::Caller& caller) {
+    *response = loop.picture(caller);
+  });
+}
+
+grpc::ServerUnaryReactor* Service::Explain(grpc::CallbackServerContext* context,
+                                           const v1::ExplainRequest* request,
+                                           v1::ExplainResponse* response) {
+  return answered(context, [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+    response->set_text(loop.explain(caller, request->name()));
+  });
+}
+
+grpc::ServerUnaryReactor* Service::Drain(grpc::CallbackServerContext* context,
+                                         const v1::DrainRequest* request,
+                                         v1::DrainResponse* response) {
+  return answered(context, [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+    for (const std::uint64_t job : loop.drain(caller, *request, boot_time_ms())) {
+      response->add_jobs(job);
+    }
+  });
+}
+
+grpc::ServerUnaryReactor* Service::Undrain(grpc::CallbackServerContext* context,
+                                           const v1::UndrainRequest* request,
+                                           v1::UndrainResponse*) {
+  return answered(context, [request](jobs::Loop& loop, const jobs::Caller& caller) {
+    loop.undrain(caller, *request, boot_time_ms());
+  });
+}
+
+} // namespace weir::manager

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "jobs/loop.hpp"
+#include "manager/config.hpp"
+#include "manager/mailbox.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <grpcpp/support/server_callback.h>
+#include <map>
+#include <mutex>
+#include <weir/v1/fabric.grpc.pb.h>
+
+namespace weir::manager {
+
+/// weir.v1.Fabric. Calls come by gRPC's threads; what they ask is done by the thread that has the
+/// mailbox, to which alone the loop belongs.
+class Service : public v1::Fabric::CallbackService {
+ public:
+  /// The loop, while this manager leads.
+  using LoopNow = std::function<jobs::Loop*()>;
+
+  /// All outlive it. `loop` is called by the mailbox's thread.
+  Service(const Config& config, Mailbox& mailbox, LoopNow loop)
+      : config_(config), mailbox_(mailbox), loop_(std::move(loop)) {}
+
+  grpc::ServerWriteReactor<v1::JobEvent>* HoldJob(grpc::CallbackServerContext* context,
+                                                  const v1::HoldJobRequest* request) override;
+  grpc::ServerUnaryReactor* EndJob(grpc::CallbackServerContext* context,
+                                   const v1::EndJobRequest* request,
+                                   v1::EndJobResponse* response) override;
+  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
+                                    const v1::PlanJobRequest* request,
+                                    v1::PlanJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* GetFabric(grpc::CallbackServerContext* context,
+                                      const v1::GetFabricRequest* request,
+                                      v1::FabricPicture* response) override;
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
+                                  const v1::DrainRequest* request,
+                                  v1::DrainResponse* response) override;
+  grpc::ServerUnaryReactor* Undrain(grpc::CallbackServerContext* context,
+                                    const v1::UndrainRequest* request,
+                                    v1::UndrainResponse* response) override;
+
+  // By the mailbox's thread: to a call HoldJob, if it is still there.
+  void tell(jobs::CallId call, const v1::JobEvent& event);
+  void end(jobs::CallId call, const jobs::Outcome& outcome);
+  /// Ends all, before the server stops.
+  void end_all(const jobs::Outcome& outcome);
+
+ private:
+  class Holder;
+
+  template <typename Work>
+  grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work work);
+  void forget(jobs::CallId call);
+
+  const Config& config_;
+  Mailbox& mailbox_;
+  const LoopNow loop_;
+  std::mutex mutex_; // guards all below
+  std::map<jobs::CallId, Holder*> holders_;
+  jobs::CallId last_call_ = 0;
+};
+
+} // namespace weir::manager

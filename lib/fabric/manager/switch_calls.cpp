@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "manager/switch_calls.hpp"
+
+#include "manager/pem_file.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_callback.h>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <weir/v1/switch.grpc.pb.h>
+
+namespace weir::manager {
+namespace {
+
+using jobs::Code;
+using jobs::Outcome;
+using jobs::SwitchIndex;
+
+constexpr std::chrono::seconds kPatience{10}; // for an order
+constexpr int kLongestPauseMs = 1000;         // between two attempts to connect
+
+Outcome outcome_of(const grpc::Status& status) {
+  switch (status.error_code()) {
+  case grpc::StatusCode::OK:
+    return {};
+  case grpc::StatusCode::ABORTED:
+    return {Code::over, status.error_message()};
+  case grpc::StatusCode::UNAVAILABLE:
+  case grpc::StatusCode::DEADLINE_EXCEEDED:
+  case grpc::StatusCode::CANCELLED:
+    return {Code::no_answer, status.error_message()};
+  case grpc::StatusCode::UNIMPLEMENTED:
+    return {Code::refused, "it does not know ClaimFabric; is it an older version?"};
+  default:
+    return {Code::refused, status.error_message()};
+  }
+}
+
+grpc::ChannelArguments arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestPauseMs);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kLongestPauseMs / 10);
+  arguments.SetMaxReceiveMessageSize(-1);
+  return arguments;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> credentials_for(const std::string& address,
+                                                          const Config& config) {
+  if (address.starts_with("unix:")) {
+    return grpc::InsecureChannelCredentials();
+  }
+  return grpc::SslCredentials({.pem_root_certs = contents_of(config.tls->switch_authority),
+                               .pem_private_key = contents_of(config.tls->key),
+                               .pem_cert_chain = contents_of(config.tls->certificate)});
+}
+
+} // namespace
+
+struct SwitchCalls::Parts {
+  Parts(Mailbox& box, SwitchEvents given) : mailbox(box), events(std::move(given)) {}
+
+  void enter(grpc::ClientContext& context) {
+    const std::lock_guard lock(mutex);
+    under_way.insert(&context);
+    if (has_ended) {
+      context.TryCancel();
+    }
+  }
+
+  void leave(grpc::ClientContext& context) {
+    const std::lock_guard lock(mutex);
+    under_way.erase(&context);
+    changed.notify_all();
+  }
+
+  void end() {
+    std::unique_lock lock(mutex);
+    has_ended = true;
+    for (grpc::ClientContext* const context : under_way) {
+      context->TryCancel();
+    }
+    changed.wait(lock, [this] { return under_way.empty(); });
+  }
+
+  Mailbox& mailbox;
+  const SwitchEvents events;
+  std::vector<std::unique_ptr<v1::Switch::Stub>> stubs; // by switch
+  std::mutex mutex;                                     // guards all below
+  std::condition_variable changed;
+  std::set<grpc::ClientContext*> under_way;
+  bool has_ended = false;
+};
+
+namespace {
+
+/// One call with one answer.
+template <typename Request, typename Response>
+struct Call {
+  grpc::ClientContext context;
+  Request request;
+  Response response;
+};
+
+} // namespace
+
+SwitchCalls::SwitchCalls(const Config& config, Mailbox& mailbox, SwitchEvents events)
+    : parts_(std::make_shared<Parts>(mailbox, std::move(events))) {
+  for (const std::string& address : config.site.control) {
+    parts_->stubs.push_back(v1::Switch::NewStub(
+        grpc::CreateCustomChannel(address, credentials_for(address, config), arguments())));
+  }
+}
+
+SwitchCalls::~SwitchCalls() {
+  parts_->end();
+}
+
+void SwitchCalls::claim(SwitchIndex at, const v1::ClaimFabricRequest& request) {
+  auto call = std::make_shared<Call<v1::ClaimFabricRequest, v1::ClaimFabricResponse>>();
+  call->request = request;
+  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  parts_->enter(call->context);
+  parts_->stubs[at]->async()->ClaimFabric(
+      &call->context, &call->request, &call->response,
+      [parts = parts_, call, at](const grpc::Status& status) {
+        parts->mailbox.add([parts, call, at, outcome = outcome_of(status)] {
+          parts->events.claimed(at, outcome, call->response);
+        });
+        parts->leave(call->context);
+      });
+}
+
+void SwitchCalls::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
+  auto call = std::make_shared<Call<v1::ApplyRingsRequest, v1::FabricOrderResponse>>();
+  call->request = request;
+  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  parts_->enter(call->context);
+  parts_->stubs[at]->async()->ApplyRings(
+      &call->context, &call->request, &call->response,
+      [parts = parts_, call, at](const grpc::Status& status) {
+        parts->mailbox.add([parts, call, at, outcome = outcome_of(status)] {
+          parts->events.ordered(at, call->request.order().number(), outcome);
+        });
+        parts->leave(call->context);
+      });
+}
+
+void SwitchCalls::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
+  auto call = std::make_shared<Call<v1::RemoveRingsRequest, v1::FabricOrderResponse>>();
+  call->request = request;
+  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  parts_->enter(call->context);
+  parts_->stubs[at]->async()->RemoveRings(
+      &call->context, &call->request, &call->response,
+      [parts = parts_, call, at](const grpc::Status& status) {
+        parts->mailbox.add([parts, call, at, outcome = outcome_of(status)] {
+          parts->events.ordered(at, call->request.order().number(), outcome);
+        });
+        parts->leave(call->context);
+      });
+}
+
+namespace {
+
+/// A call WatchSwitch. Deletes itself when it is done.
+template <typename Parts>
+class Watch : public grpc::ClientReadReactor<v1::SwitchSeen> {
+ public:
+  Watch(std::shared_ptr<Parts> parts, SwitchIndex at, const v1::WatchSwitchRequest& request)
+      : parts_(std::move(parts)), at_(at), request_(request) {
+    parts_->enter(context_);
+    parts_->stubs[at]->async()->WatchSwitch(&context_, &request_, this);
+    StartRead(&seen_);
+    StartCall();
+  }
+
+  void OnReadDone(bool is_read) override {
+    if (is_read) {
+      parts_->mailbox.add(
+          [parts = parts_, at = at_, seen = seen_] { parts->events.seen(at, seen); });
+      StartRead(&seen_);
+    }
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    Outcome outcome = outcome_of(status);
+    if (outcome.code == Code::ok) {
+      outcome = {Code::no_answer, "it ended the call"};
+    }
+    parts_->mailbox.add([parts = parts_, at = at_, outcome = std::move(outcome)] {
+      parts->events.watch_ended(at, outcome);
+    });
+    parts_->leave(context_);
+    delete this;
+  }
+
+ private:
+  const std::shared_ptr<Parts> parts_;
+  const SwitchIndex at_;
+  const v1::WatchSwitchRequest request_;
+  grpc::ClientContext context_;
+  v1::SwitchSeen seen_;
+};
+
+} // namespace
+
+void SwitchCalls::watch(SwitchIndex at, const v1::WatchSwitchRequest& request) {
+  new Watch<Parts>(parts_, at, request);
+}
+
+} // namespace weir::manager
