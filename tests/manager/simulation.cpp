@@ -546,7 +546,12 @@ void Instance::tell(CallId call, const v1::JobEvent& event) {
     owner.rings.insert(ring.id());
   }
   v1::JobRecord record;
-  record.ParseFromString(world.shared.items[fmt::format("job/{}", owner.job)]);
+  const auto stored = world.shared.items.find(fmt::format("job/{}", owner.job));
+  if (stored == world.shared.items.end()) { // who tells it does not lead any more
+    owner.is_excused = true;
+    return;
+  }
+  record.ParseFromString(stored->second);
   for (const v1::RingRecord& ring : record.rings()) {
     for (const v1::PartRecord& part : ring.parts()) {
       const SwitchIndex at = *world.site.switch_named(part.switch_name());
