@@ -184,12 +184,12 @@ TEST(Placement, ARefusalSaysWhatIsShortAndWhere) {
   const SwitchIndex spine = index.switch_at(topology.find("spine0"));
   const SwitchIndex leaf1 = index.switch_at(topology.find("leaf1"));
   Request request = request_for(index, {0, 1, 2}, 1);
-  usage.room[spine].frames = 31;
+  usage.room[spine].frames = 15; // too few even below another root, where it has one child
   Refusal refusal = std::get<Refusal>(placer.place(request, usage));
   EXPECT_EQ(refusal.lack, Lack::frames);
   EXPECT_EQ(refusal.where, spine);
   EXPECT_EQ(refusal.needs, 32U);
-  EXPECT_EQ(refusal.free, 31U);
+  EXPECT_EQ(refusal.free, 15U);
   usage.room[spine].frames = 32;
   usage.out[leaf1] = 1;
   refusal = std::get<Refusal>(placer.place(request, usage));
