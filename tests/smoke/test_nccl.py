@@ -93,7 +93,7 @@ def late(lab: Lab) -> None:
     switch, outside = switch_and_hosts(lab, with_room(lab))
     ranks = start(lab, outside, "late", (10, 12), WEIR_TIMEOUT_MS="2000")
     ring = wait_for_chosen_ring(lab)
-    summing = re.compile(rf"^ *{ring} +2 +4 +1024 +\d+ +2 +\d+ +[1-9]", re.MULTILINE)  # both are connected, and slots are done
+    summing = re.compile(rf"^ *{ring} +2 +4 +1024 +\d+ +\d+ +2 +\d+ +[1-9]", re.MULTILINE)  # both are connected, and slots are done
     wait_for(lambda: summing.search(said(lab, f"show ring {ring}")) is not None, 20, "weirctl does not show that the ring sums")
     time.sleep(4.5)  # this long the last rank is away
     (lab.directory / "ranks-late/go").touch()
