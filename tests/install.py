@@ -38,7 +38,7 @@ COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-func
 # Where the whole tree is built, gRPC and both MPIs are there.
 MODULES = ("libweir_switch.so", "openmpi/libweir_mpi.so", "mpich/libweir_mpi.so")
 # What is written for those who use Weir.
-PAGES = ("configuration", "control", "deployment", "drops", "glossary", "host", "laboratory", "metrics", "mpi", "nccl", "operating", "operators", "planner",
+PAGES = ("configuration", "control", "deployment", "drops", "fabric", "glossary", "host", "laboratory", "metrics", "mpi", "nccl", "operating", "operators", "planner",
          "planning", "prompt", "protocol", "pytorch", "transports", "troubleshooting")
 # Without verbs, as the wheel has it: so it is compiled once.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto")
