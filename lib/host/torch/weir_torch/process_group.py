@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import torch
 from torch._C._distributed_c10d import AllgatherOptions
-from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions,
+from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions, PrefixStore,
                                ProcessGroup, ReduceOptions, ReduceScatterOptions)
 
 from . import collectives
@@ -49,8 +49,9 @@ class ProcessGroupWeir(ProcessGroup):
         self._calls = Calls(self._group, rank, self.getBackendName())
         # Runs when the process group goes away, or when the program ends.
         self._end = weakref.finalize(self, end if torch.distributed.is_initialized() else end_and_wait, self._calls, os.getpid())
-        # Last, because a rank that cannot come would leave Gloo's others waiting.
-        self._gloo = InnerGloo(store, rank, size, timeout, self._group.address)
+        # Last, because a rank that cannot come would leave Gloo's others waiting. Torchrun may start ranks again with the same
+        # store, where the addresses of those that died are left: a rank that found them would wait for one who is gone.
+        self._gloo = InnerGloo(PrefixStore(meeting.name, store), rank, size, timeout, self._group.address)
         self._gloo.serve(self)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
