@@ -43,9 +43,9 @@ class Room {
   }
 
  private:
-  static constexpr std::size_t kAnswerBytes = 16 * 1024; // DPDK: max_output_len
-  static constexpr std::size_t kFrame = 128;             // the command's name and what is around it
-  static constexpr std::size_t kPunctuation = 6;         // quotes of name and value, colon, comma
+  static constexpr std::size_t kAnswerBytes = std::size_t{16} * 1024; // DPDK: max_output_len
+  static constexpr std::size_t kFrame = 128;     // the command's name and what is around it
+  static constexpr std::size_t kPunctuation = 6; // quotes of name and value, colon, comma
 
   static bool is_escaped(char c) {
     return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ';

@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint32_t kSchema = 1;
 constexpr std::uint64_t kFirstRing = std::uint64_t{1} << 31; // switches choose smaller ones
 constexpr std::size_t kMostRingsInOrder = 64;
-constexpr std::size_t kMostBytesInOrder = 48 * 1024; // a switch takes messages of 64 KiB
+constexpr std::size_t kMostBytesInOrder =
+    std::size_t{48} * 1024; // a switch takes messages of 64 KiB
 constexpr Time kRefusedAgain = 5'000;
 
 const std::string kFabricKey = "fabric";
@@ -569,7 +570,8 @@ bool Loop::is_shut(plan::LinkId link, std::string* why) const {
   }
   const std::string one = site_.topology().name(site_.topology().link(link).from);
   const std::string other = site_.topology().name(site_.topology().link(link).to);
-  for (const std::string& name : {one + "-" + other, other + "-" + one}) {
+  for (const std::string& name :
+       {fmt::format("{}-{}", one, other), fmt::format("{}-{}", other, one)}) {
     if (const auto marked = mark("link", name)) {
       return say(*marked);
     }

@@ -325,7 +325,7 @@ class JobStream {
     while (stream->Read(&event)) {
       note(event);
     }
-    const grpc::Status status = stream->Finish();
+    grpc::Status status = stream->Finish();
     enter(nullptr);
     return status;
   }
