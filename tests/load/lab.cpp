@@ -36,7 +36,7 @@ std::vector<std::string> roles_by_lcore(Roles roles) {
   case Roles::two_pipelines:
     return {"control", "rx", "worker", "tx", "rx", "worker", "tx"};
   case Roles::helped:
-    return {"control", "rx, tx", "worker", "worker"};
+    return {"control", "rx, tx", "worker", "worker", "worker"}; // one more than rings
   }
   return {};
 }

@@ -517,7 +517,7 @@ int run(const Options& options) {
     checks.expect(hosts.stream.late() == 0, "other traffic kept its order");
     if (options.roles == Roles::helped) {
       const std::uint64_t sums = all_lcores(weir, &lcore::RoundCounters::reductions_for_others);
-      checks.expect(sums != 0, fmt::format("the ring's other worker made {} sums", sums));
+      checks.expect(sums != 0, fmt::format("the worker without a ring made {} sums", sums));
     }
   }
   print_stop_times(weir);
