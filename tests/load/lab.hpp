@@ -34,7 +34,7 @@ enum class Roles : std::uint8_t {
   two_lcores,    // one is rx and tx, one is worker
   pipeline,      // one each for rx, worker and tx
   two_pipelines, // two of each, so that lcores hand on to several and take from several
-  helped,        // two workers for one ring: one makes reductions for the other
+  helped,        // a worker more than rings: it makes reductions for another
 };
 
 std::string_view name_of(Roles roles);
