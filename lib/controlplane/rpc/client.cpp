@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/client.hpp"
 
+#include "files/whole_file.hpp"
 #include "rpc/messages.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
-#include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <weir/v1/switch.grpc.pb.h>
@@ -27,13 +27,11 @@ std::string contents_of(const std::string& file) {
   if (file.empty()) {
     return {};
   }
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream || text.empty()) {
-    throw CallError(
-        fmt::format("found {}, which cannot be read or is empty; allowed: a PEM file", file));
+  const std::optional<std::string> text = files::read_pem(file);
+  if (!text) {
+    throw CallError(fmt::format("found {}, {}; allowed: a PEM file", file, files::kNoPem));
   }
-  return text;
+  return *text;
 }
 
 std::shared_ptr<grpc::ChannelCredentials> credentials_for(const std::string& server,

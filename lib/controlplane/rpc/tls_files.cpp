@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/tls_files.hpp"
 
+#include "files/whole_file.hpp"
+
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <optional>
 #include <string_view>
 
 namespace weir::rpc {
@@ -28,12 +29,11 @@ struct TlsFile {
 };
 
 std::string contents_of(const TlsFile& file) {
-  std::ifstream stream(file.path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream || text.empty()) {
-    file.fail("which cannot be read or is empty", "a PEM file");
+  const std::optional<std::string> text = files::read_pem(file.path);
+  if (!text) {
+    file.fail(files::kNoPem, "a PEM file");
   }
-  return text;
+  return *text;
 }
 
 Bio reader_of(const std::string& text) {

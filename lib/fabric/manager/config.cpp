@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "manager/config.hpp"
 
+#include "files/whole_file.hpp"
 #include "plan/node_names.hpp"
 #include "plan/port_names.hpp"
 #include "plan/topology_file.hpp"
@@ -11,8 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <unistd.h>
 #include <utility>
@@ -26,12 +25,11 @@ constexpr std::size_t kMostHosts = std::size_t{1} << 16;
 constexpr std::uint64_t kMostTrees = 64;
 
 std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream || std::filesystem::is_directory(file)) {
+  const std::optional<std::string> text = files::read_whole(file);
+  if (!text) {
     Reader::fail_file(file.string(), "no file that can be read", "a manager's configuration");
   }
-  return text;
+  return *text;
 }
 
 std::string host_name() {

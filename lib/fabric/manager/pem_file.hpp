@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "files/whole_file.hpp"
+
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -12,13 +13,11 @@ namespace weir::manager {
 
 /// Throws std::runtime_error.
 inline std::string contents_of(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream || text.empty()) {
-    throw std::runtime_error(
-        fmt::format("found {}, which cannot be read or is empty; allowed: a PEM file", file));
+  const std::optional<std::string> text = files::read_pem(file);
+  if (!text) {
+    throw std::runtime_error(fmt::format("found {}, {}; allowed: a PEM file", file, files::kNoPem));
   }
-  return text;
+  return *text;
 }
 
 } // namespace weir::manager

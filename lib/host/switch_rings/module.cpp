@@ -5,6 +5,8 @@
 
 #include "host/switch_rings/module.h"
 
+#include "files/whole_file.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +15,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <fstream>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/client_callback.h>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,13 +38,12 @@ namespace {
 constexpr std::chrono::milliseconds kLookPeriod{20}; // at whether the caller goes on waiting
 
 std::string contents_of(std::string_view what, const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream || text.empty()) {
-    throw std::runtime_error(fmt::format(
-        "{}: found '{}', which cannot be read or is empty; allowed: a PEM file", what, file));
+  const std::optional<std::string> text = files::read_pem(file);
+  if (!text) {
+    throw std::runtime_error(
+        fmt::format("{}: found '{}', {}; allowed: a PEM file", what, file, files::kNoPem));
   }
-  return text;
+  return *text;
 }
 
 std::shared_ptr<grpc::ChannelCredentials> credentials_for(const weir_hold_order& order) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plan/topology_file.hpp"
 
+#include "files/whole_file.hpp"
 #include "plan/generators.hpp"
 #include "plan/node_names.hpp"
 #include "text/quantity.hpp"
@@ -11,10 +12,9 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <sstream>
 
 namespace weir::plan {
@@ -287,12 +287,11 @@ Topology read_lists(const Reader& root) {
 }
 
 std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream || std::filesystem::is_directory(file)) {
+  const std::optional<std::string> text = files::read_whole(file);
+  if (!text) {
     Reader::fail_file(file.string(), "no file that can be read", "a topology");
   }
-  return text;
+  return *text;
 }
 
 } // namespace
