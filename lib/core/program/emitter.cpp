@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "program/emitter.hpp"
 
+#include "program/lexer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -45,20 +46,16 @@ std::optional<std::uint64_t> float_bits(const std::string& text, bool is_negativ
 
 std::optional<std::uint64_t> integer_bits(std::string_view text, bool is_negative, Lane lane) {
   const bool is_hex = text.starts_with("0x");
-  text.remove_prefix(is_hex ? 2 : 0);
-  std::uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, is_hex ? 16 : 10);
+  const std::optional<std::uint64_t> value = whole_number(text);
   const unsigned bits = row_of(lane).bits;
   const bool is_signed = row_of(lane).kind == Kind::signed_integer;
   const std::uint64_t all = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
   const std::uint64_t top = std::uint64_t{1} << (bits - 1);
   const std::uint64_t most = is_negative ? top : is_signed && !is_hex ? top - 1 : all;
-  if (error != std::errc() || end != text.data() + text.size() || text.empty() || value > most ||
-      (is_negative && !is_signed)) {
+  if (!value || *value > most || (is_negative && !is_signed)) {
     return std::nullopt;
   }
-  return (is_negative ? ~value + 1 : value) & all;
+  return (is_negative ? ~*value + 1 : *value) & all;
 }
 
 /// What is called once, and why it is refused elsewhere.

@@ -2,6 +2,7 @@
 #include "program/lexer.hpp"
 
 #include "program/parse.hpp"
+#include "text/number.hpp"
 
 #include <fmt/format.h>
 
@@ -102,6 +103,11 @@ std::vector<Line> split(std::string_view text) {
     }
   }
   return lines;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  return text.starts_with("0x") ? text::parsed<std::uint64_t>(text.substr(2), 16)
+                                : text::parsed<std::uint64_t>(text);
 }
 
 std::string joined(const std::vector<Word>& words) {

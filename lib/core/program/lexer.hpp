@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct Line {
 
 /// Throws TextError for a character that no word has, and a text that is too long.
 std::vector<Line> split(std::string_view text);
+
+/// The whole number, decimal or behind 0x, that is all of the text.
+std::optional<std::uint64_t> whole_number(std::string_view text);
 
 /// Words with one blank between.
 std::string joined(const std::vector<Word>& words);

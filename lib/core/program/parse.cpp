@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -47,7 +46,6 @@ class Parser {
                                         std::string_view allowed);
   static void expect(const Statement& at, std::size_t word, std::string_view text);
   static void expect_end(const Statement& at, std::size_t word);
-  static std::optional<std::uint64_t> number(const Word& word);
   static std::vector<Section> sections_of(std::string_view text);
   void read_name(const Statement& at);
   void read_fields(const Statement& at);
@@ -93,17 +91,6 @@ void Parser::expect_end(const Statement& at, std::size_t word) {
   if (word < at.words.size()) {
     refuse(at, word, "the end of the line");
   }
-}
-
-std::optional<std::uint64_t> Parser::number(const Word& word) {
-  std::string_view text = word.text;
-  const bool is_hex = text.starts_with("0x");
-  text.remove_prefix(is_hex ? 2 : 0);
-  std::uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, is_hex ? 16 : 10);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
 }
 
 /// The first line's head has a sign inside, as has the name of an operator.
@@ -194,7 +181,7 @@ void Parser::add_field(const Statement& at, std::size_t word, const std::string&
 /// block N of CODES, scale FORMAT.
 void Parser::read_block(const Statement& at) {
   constexpr std::string_view sizes = "8, 16, 32, 64, 128";
-  const auto size = at.words.size() > 1 ? number(at.words[1]) : std::nullopt;
+  const auto size = at.words.size() > 1 ? whole_number(at.words[1].text) : std::nullopt;
   if (!size || (*size != 8 && *size != 16 && *size != 32 && *size != 64 && *size != 128)) {
     refuse(at, 1, sizes);
   }
@@ -260,7 +247,7 @@ void Parser::read_lanes(const Statement& at) {
 /// The bits of one value; of a block's codes all get it.
 void Parser::put_identity(const Statement& at, std::size_t word, std::size_t field) {
   const unsigned bits = row_of(code_.fields[field].format).bits;
-  const auto value = word < at.words.size() ? number(at.words[word]) : std::nullopt;
+  const auto value = word < at.words.size() ? whole_number(at.words[word].text) : std::nullopt;
   if (!value || (bits < 64 && *value >> bits != 0)) {
     refuse(at, word, fmt::format("the bits of the value, at most {} of them", bits));
   }
@@ -302,7 +289,7 @@ void Parser::read_statement(Emitter& emitter, Phase phase, const Statement& at) 
     std::size_t word = 1;
     std::uint64_t flag = 0;
     if (at.words.size() > 1 && at.words[1].kind == Word::Kind::number) {
-      flag = number(at.words[1]).value_or(64);
+      flag = whole_number(at.words[1].text).value_or(64);
       if (flag > 63) {
         refuse(at, 1, "the number of a flag, 0 .. 63");
       }
@@ -363,7 +350,7 @@ Code Parser::parse(std::string_view text) {
   const auto head = [&](std::size_t index) -> const Statement& {
     return sections[index].statements.front();
   };
-  if (head(0).words.size() != 1 || number(head(0).words[0]) != kVersion) {
+  if (head(0).words.size() != 1 || whole_number(head(0).words[0].text) != kVersion) {
     refuse(head(0), 0, fmt::format("{}", kVersion));
   }
   read_name(head(1));
