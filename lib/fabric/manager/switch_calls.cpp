@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/client_callback.h>
@@ -99,13 +100,36 @@ struct SwitchCalls::Parts {
 
 namespace {
 
-/// One call with one answer.
+using Stub = v1::Switch::Stub::async_interface;
+
+/// A call of the stub's with one answer.
 template <typename Request, typename Response>
-struct Call {
-  grpc::ClientContext context;
-  Request request;
-  Response response;
-};
+using Method = void (Stub::*)(grpc::ClientContext*, const Request*, Response*,
+                              std::function<void(grpc::Status)>);
+
+/// Calls `tell(events, outcome, request, response)` by the mailbox when the answer is there.
+template <typename Parts, typename Request, typename Response, typename Tell>
+void ask(const std::shared_ptr<Parts>& parts, SwitchIndex at, Method<Request, Response> method,
+         const Request& given, Tell tell) {
+  struct Call {
+    grpc::ClientContext context;
+    Request request;
+    Response response;
+  };
+
+  auto call = std::make_shared<Call>();
+  call->request = given;
+  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  parts->enter(call->context);
+  (parts->stubs[at]->async()->*method)(
+      &call->context, &call->request, &call->response,
+      [parts, call, tell](const grpc::Status& status) {
+        parts->mailbox.add([parts, call, tell, outcome = outcome_of(status)] {
+          tell(parts->events, outcome, call->request, call->response);
+        });
+        parts->leave(call->context);
+      });
+}
 
 } // namespace
 
@@ -122,48 +146,34 @@ SwitchCalls::~SwitchCalls() {
 }
 
 void SwitchCalls::claim(SwitchIndex at, const v1::ClaimFabricRequest& request) {
-  auto call = std::make_shared<Call<v1::ClaimFabricRequest, v1::ClaimFabricResponse>>();
-  call->request = request;
-  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  parts_->enter(call->context);
-  parts_->stubs[at]->async()->ClaimFabric(
-      &call->context, &call->request, &call->response,
-      [parts = parts_, call, at](const grpc::Status& status) {
-        parts->mailbox.add([parts, call, at, outcome = outcome_of(status)] {
-          parts->events.claimed(at, outcome, call->response);
-        });
-        parts->leave(call->context);
+  ask<Parts, v1::ClaimFabricRequest, v1::ClaimFabricResponse>(
+      parts_, at, &Stub::ClaimFabric, request,
+      [at](const SwitchEvents& events, const Outcome& outcome, const auto&, const auto& response) {
+        events.claimed(at, outcome, response);
       });
 }
 
-void SwitchCalls::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
-  auto call = std::make_shared<Call<v1::ApplyRingsRequest, v1::FabricOrderResponse>>();
-  call->request = request;
-  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  parts_->enter(call->context);
-  parts_->stubs[at]->async()->ApplyRings(
-      &call->context, &call->request, &call->response,
-      [parts = parts_, call, at](const grpc::Status& status) {
-        parts->mailbox.add([parts, call, at, outcome = outcome_of(status)] {
-          parts->events.ordered(at, call->request.order().number(), outcome);
-        });
-        parts->leave(call->context);
+namespace {
+
+/// Of rings, told by its number.
+template <typename Parts, typename Request>
+void order(const std::shared_ptr<Parts>& parts, SwitchIndex at,
+           Method<Request, v1::FabricOrderResponse> method, const Request& request) {
+  ask<Parts, Request, v1::FabricOrderResponse>(
+      parts, at, method, request,
+      [at](const SwitchEvents& events, const Outcome& outcome, const Request& asked, const auto&) {
+        events.ordered(at, asked.order().number(), outcome);
       });
+}
+
+} // namespace
+
+void SwitchCalls::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
+  order<Parts, v1::ApplyRingsRequest>(parts_, at, &Stub::ApplyRings, request);
 }
 
 void SwitchCalls::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
-  auto call = std::make_shared<Call<v1::RemoveRingsRequest, v1::FabricOrderResponse>>();
-  call->request = request;
-  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  parts_->enter(call->context);
-  parts_->stubs[at]->async()->RemoveRings(
-      &call->context, &call->request, &call->response,
-      [parts = parts_, call, at](const grpc::Status& status) {
-        parts->mailbox.add([parts, call, at, outcome = outcome_of(status)] {
-          parts->events.ordered(at, call->request.order().number(), outcome);
-        });
-        parts->leave(call->context);
-      });
+  order<Parts, v1::RemoveRingsRequest>(parts_, at, &Stub::RemoveRings, request);
 }
 
 namespace {
