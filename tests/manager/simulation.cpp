@@ -207,6 +207,10 @@ struct Instance : Outside {
 
   void stop(const std::string&) override { is_over = true; }
 
+  using OrderAnswer = std::function<void(const Outcome&)>;
+
+  OrderAnswer answer_to(SwitchIndex at, const v1::FabricOrder& order);
+
   /// A message comes to it, if it runs; a paused one gets it later.
   void receive(std::function<void(Loop&)> work);
 
@@ -392,16 +396,20 @@ struct Taken {
 
 } // namespace
 
-void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
+/// The first of an order's answers counts.
+Instance::OrderAnswer Instance::answer_to(SwitchIndex at, const v1::FabricOrder& order) {
   auto answered = std::make_shared<bool>(false);
-  const std::uint64_t number = request.order().number();
-  const auto answer = [this, at, number, answered](Outcome outcome) {
+  return [this, at, number = order.number(), answered](const Outcome& outcome) {
     receive([=, this](Loop& loop) {
       if (!std::exchange(*answered, true)) {
         loop.on_ordered(at, number, outcome, world.clock.now);
       }
     });
   };
+}
+
+void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
+  const OrderAnswer answer = answer_to(at, request.order());
   world.send([this, at, request, answer] {
     SimSwitch& to = world.switches[at];
     if (to.is_cut) {
@@ -440,15 +448,7 @@ void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
 }
 
 void Instance::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
-  auto answered = std::make_shared<bool>(false);
-  const std::uint64_t number = request.order().number();
-  const auto answer = [this, at, number, answered](Outcome outcome) {
-    receive([=, this](Loop& loop) {
-      if (!std::exchange(*answered, true)) {
-        loop.on_ordered(at, number, outcome, world.clock.now);
-      }
-    });
-  };
+  const OrderAnswer answer = answer_to(at, request.order());
   world.send([this, at, request, answer] {
     SimSwitch& to = world.switches[at];
     if (to.is_cut) {

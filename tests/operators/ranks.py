@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+import verdicts
 from judges import E4M3, E8M0, JUDGES, Blocks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -212,15 +213,7 @@ def main() -> int:
     weir = Weir(build)
     checks = [("packing", lambda: check_packing(weir)), ("errors", lambda: check_errors(weir)), ("three ranks", lambda: check_ranks(build))]
     checks += [(name, lambda name=name: check_reduce(weir, name)) for name in JUDGES]
-    passed = failed = 0
-    for what, check in checks:
-        if wrong := check():
-            failed += 1
-            print(f"FAIL {what}", *wrong[:4], sep="\n  ")
-        else:
-            passed += 1
-    print(f"operator-ranks: {passed} passed, {failed} failed, 0 skipped")
-    return failed != 0
+    return verdicts.run("operator-ranks", checks)
 
 
 if __name__ == "__main__":

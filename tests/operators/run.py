@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+import verdicts
 from judges import JUDGES
 from mistakes import MISTAKES, RULES
 
@@ -129,7 +130,6 @@ def digests_differ(programs: Programs) -> list[str]:
 
 def main() -> int:
     build = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
-    passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         programs = Programs(build, Path(folder))
         shipped = {file.stem for file in (ROOT / "config" / "operators").glob("*.weir")}
@@ -137,14 +137,7 @@ def main() -> int:
         checks += [(what, lambda text=text, due=due: refuse(programs, text, due)) for what, text, due in (*MISTAKES, *RULES)]
         checks += [("digests", lambda: digests_differ(programs)),
                    ("each shipped operator has a judge", lambda: sorted(shipped ^ set(JUDGES)))]
-        for what, check in checks:
-            if wrong := check():
-                failed += 1
-                print(f"FAIL {what}", *wrong[:4], sep="\n  ")
-            else:
-                passed += 1
-    print(f"operators: {passed} passed, {failed} failed, 0 skipped")
-    return failed != 0
+        return verdicts.run("operators", checks)
 
 
 if __name__ == "__main__":
