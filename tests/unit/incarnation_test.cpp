@@ -47,6 +47,19 @@ TEST(SessionSource, StaysRepeatableForAnotherWorker) {
   EXPECT_EQ(random.draw(0), SessionSource::random({0x2222, 0}).draw(0));
 }
 
+/// A switch that starts again has another key, and so has each of its workers.
+TEST(SessionSource, GivesWorkersBesideOneAnotherOthersByTheSwitchsKey) {
+  const SessionSource first = SessionSource::random({0x1111, 0});
+  const SessionSource again = SessionSource::random({0x2222, 0});
+  std::set<std::uint32_t> drawn;
+  for (SessionSource source :
+       {first, first.beside(1), first.beside(2), again, again.beside(1), again.beside(2)}) {
+    drawn.insert(source.draw(0));
+  }
+  EXPECT_EQ(drawn.size(), 6u);
+  EXPECT_EQ(SessionSource::counting_from(7).beside(1).draw(0), 7u);
+}
+
 /// With openssl: printf '\0\0\0\0\0\0\0\0' | openssl mac -macopt size:8 SIPHASH
 /// -macopt hexkey:000102030405060708090a0b0c0d0e0f, and the same for the number 1; the lower
 /// halves.

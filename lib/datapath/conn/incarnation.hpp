@@ -47,6 +47,12 @@ class SessionSource {
   /// A source for another worker: random with `key` if this one is random.
   SessionSource with_key(const wire::HashKey& key) const { return key_ ? random(key) : *this; }
 
+  /// A source for another worker, which `number` tells apart: with this one's key, whose sessions
+  /// it does not give.
+  SessionSource beside(std::uint16_t number) const {
+    return {count_ + (std::uint64_t{number} << 32), key_};
+  }
+
   std::uint32_t draw(std::uint32_t last) {
     std::uint32_t session = next();
     while (session == 0 || session == last) {

@@ -112,7 +112,7 @@ void InlineSwitch::make_others(const Settings& settings) {
   for (std::uint16_t number = 1; number < settings.workers; ++number) {
     Worker::Settings own = worker_settings_;
     own.classifier.worker = number;
-    own.classifier.sessions = own.classifier.sessions.with_key({number, 1});
+    own.classifier.sessions = own.classifier.sessions.beside(number);
     others_.push_back(std::make_unique<Worker>(current_,
                                                rings_of(*current_, number, settings.workers), own,
                                                bridge_, forward_, counters_));
