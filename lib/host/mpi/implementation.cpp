@@ -54,9 +54,9 @@ void find_implementation() {
   bool is_there = false;
   for (const std::string& library : libraries()) {
     if (loaded_with(library, kTheirs) != nullptr) {
-      say(fmt::format("the program uses {} ({}), and LD_PRELOAD has the library for {}; "
-                      "docs/mpi.md says which to take",
-                      kOther, library, kImplementation));
+      say_last_words(fmt::format("the program uses {} ({}), and LD_PRELOAD has the library for {}; "
+                                 "docs/mpi.md says which to take",
+                                 kOther, library, kImplementation));
       std::exit(1); // NOLINT(concurrency-mt-unsafe)
     }
     if (loaded_with(library, kOurs) != nullptr) {
@@ -64,7 +64,8 @@ void find_implementation() {
     }
   }
   if (!is_there) {
-    say(fmt::format("found no library of {} in this process, for which LD_PRELOAD has the library",
+    say_last_words(
+        fmt::format("found no library of {} in this process, for which LD_PRELOAD has the library",
                     kImplementation));
     std::exit(1); // NOLINT(concurrency-mt-unsafe)
   }

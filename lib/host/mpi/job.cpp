@@ -24,7 +24,7 @@ extern "C" int forget_channel(MPI_Comm, int, void* value, void*) {
 }
 
 [[noreturn]] void end_job(const std::string& why) {
-  say(why);
+  say_last_words(why);
   PMPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
 }
@@ -164,7 +164,7 @@ std::optional<std::uint64_t> Job::calls_made(ChannelId id) {
 }
 
 int Job::raise(MPI_Comm communicator, const std::string& error) {
-  say(fmt::format("rank {}: {}", rank_, error));
+  say_last_words(fmt::format("rank {}: {}", rank_, error));
   int code = MPI_ERR_OTHER;
   {
     const std::scoped_lock lock(mutex_);

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/mpi/report.hpp"
 
+#include "files/unread_bytes.hpp"
+
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <unistd.h>
 #include <utility>
 
 namespace weir::mpi {
 namespace {
 
 constexpr std::size_t kMostNotes = 16;
+constexpr std::chrono::seconds kLongestLastWords{1};
 
 constexpr std::array<std::string_view, kWays> kReasons{"by Weir",
                                                        "Weir is off",
@@ -95,6 +100,11 @@ Report& report() {
 void say(const std::string& line) {
   const std::string text = "weir_mpi: " + line + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr); // in one piece, as other ranks write too
+}
+
+void say_last_words(const std::string& line) {
+  say(line);
+  files::wait_until_read(STDERR_FILENO, kLongestLastWords);
 }
 
 } // namespace weir::mpi

@@ -64,4 +64,8 @@ Report& report();
 /// A line on stderr.
 void say(const std::string& line);
 
+/// The same before the job may end: waits until the line has been read, for a second at most. A
+/// launcher that is told to end a job reads no more of what its ranks have said (MPICH's Hydra).
+void say_last_words(const std::string& line);
+
 } // namespace weir::mpi
