@@ -8,8 +8,10 @@
 #include "host/mpi/requests.hpp"
 
 #include <algorithm>
-#include <sched.h>
+#include <chrono>
+#include <memory>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace weir::mpi {
@@ -19,24 +21,43 @@ bool has_nothing_of_ours() {
   return requests().is_empty() && persistent_calls().is_empty();
 }
 
-/// If the program waits for nothing else, in Weir. Others wait by MPI's own ways, which take no
-/// break either.
-void pause(std::span<const MPI_Request> handles) {
-  std::shared_ptr<Request> ours;
-  for (const MPI_Request handle : handles) {
-    const auto request = requests().find(handle);
-    if (request == nullptr && handle != MPI_REQUEST_NULL) {
-      sched_yield();
+/// Breaks between the looks of a thread that waits.
+class Breaks {
+ public:
+  /// If the program waits for nothing else, in Weir.
+  void take(std::span<const MPI_Request> handles) {
+    std::shared_ptr<Request> ours;
+    for (const MPI_Request handle : handles) {
+      const auto request = requests().find(handle);
+      if (request == nullptr && handle != MPI_REQUEST_NULL) {
+        return rest();
+      }
+      if (request != nullptr && !request->is_done()) {
+        ours = request;
+      }
+    }
+    if (ours != nullptr) {
+      ours->sleep();
+    }
+  }
+
+ private:
+  static constexpr unsigned kLooksAtOnce = 256;
+  static constexpr std::chrono::microseconds kRest{20};
+
+  /// MPI does not tell when a request of its own has ended: only looking again does. It does not
+  /// yield: ranks that do so without end may keep all others from a CPU for seconds, the switch
+  /// among them (docs/lab/testing.md).
+  void rest() {
+    if (looks_ < kLooksAtOnce) {
+      ++looks_;
       return;
     }
-    if (request != nullptr && !request->is_done()) {
-      ours = request;
-    }
+    std::this_thread::sleep_for(kRest);
   }
-  if (ours != nullptr) {
-    ours->sleep();
-  }
-}
+
+  unsigned looks_ = 0;
+};
 
 std::span<MPI_Request> span_of(int count, MPI_Request* handles) {
   return {handles, handles != nullptr ? static_cast<std::size_t>(std::max(count, 0)) : 0};
@@ -55,12 +76,12 @@ int look(std::span<MPI_Request> handles, Test&& test) {
 /// Looks until `is_over`.
 template <typename Test, typename IsOver>
 int wait(std::span<MPI_Request> handles, Test&& test, IsOver&& is_over) {
-  for (;;) {
+  for (Breaks breaks;;) {
     const int status = look(handles, test);
     if (status != MPI_SUCCESS || is_over()) {
       return status;
     }
-    pause(persistent_calls().active_of(handles));
+    breaks.take(persistent_calls().active_of(handles));
   }
 }
 
