@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
+import resource
 import signal
 import sys
 import time
@@ -87,8 +88,14 @@ def chosen(patterns: list[str]) -> list[Test]:
             if any(fnmatch.fnmatch(test.name, pattern) for pattern in patterns) or not (patterns or test.hidden)]
 
 
+def busy_seconds() -> float:
+    """Of processors: what ended children and theirs took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def verdict_of(test: Test) -> str:
-    started = time.monotonic()
+    started, busy_before = time.monotonic(), busy_seconds()
     verdict, problem = "passed", ""
     signal.alarm(LONGEST_TEST_S)
     lab = Lab(test.name)
@@ -103,7 +110,8 @@ def verdict_of(test: Test) -> str:
     finally:
         signal.alarm(0)
         lab.close()
-    print(f"  {verdict}  {test.name}  {time.monotonic() - started:.1f} s", flush=True)
+    took = f"{time.monotonic() - started:.1f} s, {busy_seconds() - busy_before:.1f} s of processors"
+    print(f"  {verdict}  {test.name}  {took}", flush=True)
     if problem:
         print("    " + problem.strip().replace("\n", "\n    "), flush=True)
     return verdict
