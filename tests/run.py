@@ -25,7 +25,7 @@ import threading
 import time
 import xml.etree.ElementTree as xml
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -47,6 +47,7 @@ QUICKLY_BUILT = ["-Db_lundef=false", "-Db_ndebug=false", "-Dbuildtype=plain", "-
                  "-Dcpp_args=-gline-tables-only", "-Dunity=on", "-Dunity_size=100"]
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=edges", *QUICKLY_BUILT]
+AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 # Many of them use one core, and leave the other idle while the stage that lives by the clock waits.
 COMPUTING_AT_ONCE = 2
 # As in tools/prepare. Stages hand it on to the builds that they start. These share nothing with another, so the compiler lists what
@@ -216,8 +217,24 @@ def complaints_in(lines: list[str]) -> list[str]:
     return wanted[:LINES_REPEATED]
 
 
+@contextlib.contextmanager
+def without_autogroups() -> Iterator[None]:
+    """The kernel shares processors between sessions, before it does between a session's processes. While the ranks of one spin,
+    Linux 6.18 may leave out all others for many seconds, a switch's lcores among them (docs/lab/testing.md)."""
+    try:
+        before = AUTOGROUPS.read_text()
+        AUTOGROUPS.write_text("0")
+    except OSError:  # the kernel has none, or it takes root
+        yield
+        return
+    try:
+        yield
+    finally:
+        AUTOGROUPS.write_text(before)
+
+
 def give_way() -> None:
-    """Leaves the processors to whoever else wants them. The kernel weighs sessions before it weighs processes."""
+    """Leaves the processors to whoever else wants them. Where the kernel weighs sessions before processes, it needs both."""
     os.setsid()
     os.nice(19)
     with contextlib.suppress(OSError):
@@ -329,7 +346,8 @@ def main() -> int:
     chosen_run = Run(chosen)
     started = time.monotonic()
     try:
-        chosen_run.all()
+        with without_autogroups():
+            chosen_run.all()
     except KeyboardInterrupt:
         chosen_run.stop()
         print("\ntools/test: interrupted", flush=True)
