@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from torch.autograd.profiler import record_function
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -19,6 +21,7 @@ from torch.utils.data import DataLoader
 
 import weir_torch
 from ranks import RANK, RANKS, check, expect, world
+from weir_torch.callbacks import Callbacks
 
 SHORT = timedelta(milliseconds=200)
 
@@ -311,8 +314,23 @@ def the_profiler_shows_each_call() -> None:
     with torch.profiler.profile(record_shapes=True) as profile:
         dist.all_reduce(torch.ones(4))
         dist.all_to_all_single(torch.zeros(4), torch.zeros(4))
-        time.sleep(0.05)  # the future's end comes by another thread
     shown = {event.name: event for event in profile.events()}
     expect({"weir:all_reduce", "gloo:all_to_all"} <= set(shown), f"{sorted(shown)}")
     told = shown["weir:start"].kwinputs
     expect(told == {"call": "all_reduce", "bytes": 16, "way": "switch"}, f"{told}")
+
+
+@check
+def a_span_is_over_when_its_call_is() -> None:
+    """Whoever waits for a call may stop the profiler then, which forgets its spans: torch would write the end of one that is late to
+    memory that it has freed."""
+    late: list[Callable[[], None]] = []
+    with patch.object(Callbacks, "run", lambda _, callbacks: late.append(callbacks)), torch.profiler.profile() as profile:
+        dist.all_reduce(torch.ones(4))
+        with record_function("later"):
+            pass
+    for callbacks in late:
+        callbacks()
+    shown = {event.name: event.time_range for event in profile.events()}
+    end, later = shown["weir:all_reduce"].end, shown["later"].start
+    expect(end <= later, f"the span ends at {end}, and the caller went on at {later}")

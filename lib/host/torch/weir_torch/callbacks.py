@@ -23,7 +23,7 @@ Job = Callable[[], None]
 
 
 class Threads:
-    """Idle ones are kept for ever: torch's profiler, which ends spans in them, crashes now and then at the end of a thread."""
+    """Idle ones are kept for ever: torch's profiler, which records what callbacks do, crashes now and then at the end of a thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

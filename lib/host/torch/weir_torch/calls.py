@@ -54,6 +54,7 @@ class WeirWork(Work):
         self._timeout = timeout
         self._over = threading.Event()
         self._outcome: Outcome = []
+        self.arrival: Future = Future()  # of the outcome, before anybody hears of it
         self.ending: Future = Future()
         # Python's set_exception stores a value, in which C++ sees no error. An exception out of `then` is one for both.
         self._result = self.ending.then(lambda ending: result_of(ending.value()))
@@ -71,6 +72,7 @@ class WeirWork(Work):
 
     def end(self, outcome: Outcome) -> None:
         self._outcome = outcome
+        self.arrival.set_result(None)
         self._over.set()
 
     def run_callbacks(self) -> None:
@@ -167,7 +169,9 @@ class Calls:
         with record_function(f"{self._label}:{collective.name}") as span:
             with self._told(collective):
                 work = self._start(collective, timeout)
-            span._call_end_callbacks_on_future(work.ending)  # and not at the end of this block
+            # The span ends with the call, not with this block; and before anybody hears that the call has ended, for whoever stops
+            # the profiler then has it free the span's memory, to which it would still write the end.
+            span._call_end_callbacks_on_future(work.arrival)
         return work
 
     def _told(self, collective: Collective) -> AbstractContextManager[object]:
