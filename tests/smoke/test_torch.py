@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +13,9 @@ from typing import Any
 
 from hosts import RANKS
 from lab import Lab, smoke_test
+from netns import KILLED_WITH_US
 from test_control import at_socket, said
-from torch_ranks import TRAIN, Rank, TorchHosts, TorchJob, need_torch
+from torch_ranks import PYTHON, TRAIN, Rank, TorchHosts, TorchJob, need_torch
 from weir import Failed, expect
 
 LOSS = 0.001
@@ -49,6 +52,35 @@ def reports_of(rank: Rank) -> list[dict[str, Any]]:
         if len(reports) == len(TRAININGS):
             return reports
     raise Failed(f"rank {rank.number} reports {len(reports)} trainings of {len(TRAININGS)}: {output[-30:]}")
+
+
+HANGING = """
+import threading, time
+
+def hang():
+    print("here", flush=True)
+    threading.Event().wait()
+
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+hang()
+"""
+
+
+@smoke_test("torch-places")
+def torch_places(_: Lab) -> None:
+    """What is told of a rank that hangs begins with where its main thread stands."""
+    rank = Rank(0, subprocess.Popen([*KILLED_WITH_US, PYTHON, "-X", "faulthandler", "-c", HANGING], text=True,
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+    rank.job = [rank]
+    next(rank.lines())
+    try:
+        rank.wait(0.01)
+    except Failed as told:
+        place = str(told).splitlines()[1]
+        expect(re.fullmatch(r"rank 0: status -6: Fatal Python error: Aborted, in (.+ < )?hang \(<string>:[56]\) < <module> "
+                            r"\(<string>:9\)", place), f"{told}")
+        return
+    raise Failed("the rank ended by itself")
 
 
 @smoke_test("torch-training")

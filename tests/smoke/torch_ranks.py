@@ -15,6 +15,7 @@ from cables import LossyCables
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab
 from netns import KILLED_WITH_US, Namespace
+from python_stacks import standing
 from weir import BUILD, ROOT, Failed, Skipped, Weir, configuration, expect
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
@@ -45,17 +46,25 @@ class Rank:
         try:
             output = self.process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
-            stacks = "".join(rank.aborted() for rank in self.job if rank.process.poll() is None)
-            raise Failed(f"rank {self.number} does not end within {seconds} s; who has not:\n{stacks}") from None
-        return self.process.returncode, "".join(self._read) + output
+            hung = [rank for rank in self.job if rank.process.poll() is None]
+            outputs = "".join(rank.aborted() for rank in hung)
+            places = "".join(f"{rank.told_place()}\n" for rank in hung)
+            raise Failed(f"rank {self.number} does not end within {seconds} s; who has not:\n{places}{outputs}") from None
+        self._read.append(output)
+        return self.process.returncode, "".join(self._read)
 
     def aborted(self) -> str:
         """Ends a rank that hangs. Its threads in the kernel, and its output with Python's stacks."""
         threads = [f"{(task / 'comm').read_text().strip()}: {(task / 'wchan').read_text()}\n"
                    for task in sorted(Path(f"/proc/{self.process.pid}/task").iterdir())]
         self.process.send_signal(signal.SIGABRT)
-        output = self.process.communicate(timeout=10)[0]
-        return f"--- rank {self.number}\n{''.join(threads)}{''.join(self._read)}{output[-3000:]}\n"
+        before, output = "".join(self._read), self.process.communicate(timeout=10)[0]
+        self._read.append(output)
+        return f"--- rank {self.number}\n{''.join(threads)}{before}{output[-3000:]}\n"
+
+    def told_place(self) -> str:
+        """Where a rank stood that has ended and printed its stacks."""
+        return f"rank {self.number}: status {self.process.returncode}: {standing(''.join(self._read).splitlines())}"
 
     def report(self, seconds: float) -> dict[str, Any]:
         """What docs/examples/train.py prints last."""

@@ -29,6 +29,7 @@ BACKEND = os.environ["CHECKED_BACKEND"]
 SCOPE = os.environ["CHECKED_SCOPE"]
 TIMEOUT = timedelta(seconds=30)
 LONGEST_S = 60.0  # of a check; then it says where it hangs
+dist.distributed_c10d.default_pg_timeout = TIMEOUT  # of groups that name none: PyTorch's half hour is longer than a check
 CHECKS: dict[str, Callable[[], None]] = {}
 
 

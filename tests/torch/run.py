@@ -13,9 +13,12 @@ skipped"; status 1 when one failed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fnmatch
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -33,7 +36,7 @@ from lab import Lab  # noqa: E402
 from test_control import at_socket, socket_of  # noqa: E402
 from test_held_rings import room  # noqa: E402
 from torch_ranks import Rank, TorchJob  # noqa: E402
-from weir import BUILD, Failed  # noqa: E402
+from weir import BUILD, Failed, Weir  # noqa: E402
 
 import programs  # noqa: E402
 
@@ -41,44 +44,91 @@ ENVIRONMENT = BUILD / "torch"  # tools/prepare
 MODULES = "group_checks,training_checks,staging_checks,registration_checks,judge"
 RINGS = 24  # that the switch can make, beside its own
 WINDOW, PACKETS, MTU = 4, 16, 1024  # of each
-SHOWN = 60  # lines of ranks that ended too early
+SHOWN = 60  # lines of each rank, when one ended too early
+OWN_END_S = 2.0  # for ranks to end by themselves when another has: all watch the same time
+DUMP_S = 10.0  # to print their stacks
 
 
 class Round:
     """Ranks that make checks until all are over, or until one of the ranks has ended."""
 
-    def __init__(self, ranks: list[Rank]) -> None:
+    def __init__(self, ranks: list[Rank], switch: Weir) -> None:
         self.names: list[str] = []
         self.told: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self.said: list[str] = []
-        threads = [threading.Thread(target=self._read, args=(rank, ranks)) for rank in ranks]
+        self.said: dict[int, list[str]] = defaultdict(list)  # by rank
+        self._ranks, self._switch = ranks, switch
+        self._seen = times_of(switch)  # before the check that is under way
+        self._waited = ""  # since then
+        threads = [threading.Thread(target=self._read, args=(rank,)) for rank in ranks]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def _read(self, rank: Rank, ranks: list[Rank]) -> None:
+    def _read(self, rank: Rank) -> None:
         for line in rank.lines():
             said, mark, told = line.partition('{"weir_torch"')  # what workers say may stand before it
             if mark:
                 self._note(json.loads(mark + told))
             if said:
-                self.said.append(f"rank {rank.number}: {said}")
+                self.said[rank.number].append(said)
         if rank.process.wait() != 0:
-            for other in ranks:
-                other.process.kill()
+            self._waited = self._waited or waits_between(self._seen, times_of(self._switch))
+            self._end_others()
+
+    def _end_others(self) -> None:
+        """They say where they stand."""
+        deadline = time.monotonic() + OWN_END_S
+        for rank in self._ranks:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                rank.process.wait(max(deadline - time.monotonic(), 0))
+        for rank in self._ranks:
+            rank.process.send_signal(signal.SIGABRT)
+        for rank in self._ranks:
+            try:
+                rank.process.wait(DUMP_S)
+            except subprocess.TimeoutExpired:
+                rank.process.kill()
 
     def _note(self, told: dict[str, Any]) -> None:
         if told["weir_torch"] == "names":
-            self.names = told["names"]
+            self.names, self._seen = told["names"], times_of(self._switch)
             return
         self.told[told["check"]].append(told)
         if len(self.told[told["check"]]) == RANKS:
+            self._seen = times_of(self._switch)
             show(told["check"], verdict_of(self.told[told["check"]]), max(each["seconds"] for each in self.told[told["check"]]),
                  {each["why"] for each in self.told[told["check"]]})
 
     def over(self) -> list[str]:
         return [name for name in self.names if len(self.told[name]) == RANKS]
+
+    def end(self) -> str:
+        """Of ranks that ended too early: first where each stood, then the last that each has said."""
+        places = [rank.told_place() for rank in self._ranks]
+        said = [f"rank {number}: {line}" for number, lines in sorted(self.said.items()) for line in lines[-SHOWN:]]
+        return "\n".join([*places, self._waited, *said])
+
+
+Times = dict[str, tuple[float, float]]
+
+
+def times_of(switch: Weir) -> Times:
+    """By thread, the seconds that it had a processor, and those that it waited for one."""
+    times = {}
+    for task in Path(f"/proc/{switch.process.pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            ran, waited, _ = (task / "schedstat").read_text().split()
+            times[f"{(task / 'comm').read_text().strip()} {task.name}"] = int(ran) * 1e-9, int(waited) * 1e-9
+    return times
+
+
+def waits_between(before: Times, after: Times) -> str:
+    """Of the thread that waited for longest."""
+    spans = {thread: (ran - before.get(thread, (0, 0))[0], waited - before.get(thread, (0, 0))[1])
+             for thread, (ran, waited) in after.items()}
+    thread, (ran, waited) = max(spans.items(), key=lambda span: span[1][1], default=("no thread", (0, 0)))
+    return f"switch: meanwhile {thread} had a processor for {ran:.1f} s and waited for one for {waited:.1f} s"
 
 
 def verdict_of(told: list[dict[str, Any]]) -> str:
@@ -111,12 +161,12 @@ class Runner:
         done, names = 0, None
         while names is None or done < len(names):
             ranks = self.job.start(HERE / "ranks.py", MODULES, *patterns, **self.environment(), CHECKS_DONE=str(done))
-            finished = Round(ranks)
+            finished = Round(ranks, self.job.switch)
             names, over = finished.names, finished.over()
             self.counts.update(verdict_of(finished.told[name]) for name in over)
             done += len(over)
             if done < len(names) or not names and any(rank.process.returncode for rank in ranks):
-                show(names[done] if names else "checks", "failed", 0, {"\n".join(finished.said[-SHOWN:])})
+                show(names[done] if names else "checks", "failed", 0, {finished.end()})
                 self.counts["failed"] += 1
                 done += 1
 
