@@ -50,6 +50,17 @@ void FoldProgram::end_packet(std::byte* packet, std::size_t bytes, std::uint64_t
   }
 }
 
+void FoldProgram::fold_tile(Tile& tile, const std::byte* const* inputs, unsigned count,
+                            std::size_t units, std::size_t first) const {
+  if (is_direct_) {
+    return loops_.fold_directly(code_.fold.front(), tile, inputs, count, first * code_.unit_bytes);
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    place_fields(tile.in, const_cast<std::byte*>(inputs[i]), units, first);
+    run(i == 0 ? code_.start : code_.fold, tile);
+  }
+}
+
 void FoldProgram::reduce(std::byte* out, const std::byte* const* inputs, unsigned count,
                          std::size_t bytes, op::Copies copies) const {
   if (bytes == 0) {
@@ -61,10 +72,7 @@ void FoldProgram::reduce(std::byte* out, const std::byte* const* inputs, unsigne
   run(code_.constants, tile);
   for (std::size_t first = 0; first < units; first += tile_units()) {
     begin_tile(tile, units, first);
-    for (unsigned i = 0; i < count; ++i) {
-      place_fields(tile.in, const_cast<std::byte*>(inputs[i]), units, first);
-      run(i == 0 ? code_.start : code_.fold, tile);
-    }
+    fold_tile(tile, inputs, count, units, first);
     place_fields(tile.out, out, units, first);
     run(code_.finish, tile);
   }

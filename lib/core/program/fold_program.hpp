@@ -17,7 +17,8 @@ namespace weir::program {
 /// flags come last.
 class FoldProgram {
  public:
-  FoldProgram(Code code, op::CpuLevel level) : code_(std::move(code)), run_(find_loops(level)) {}
+  FoldProgram(Code code, op::CpuLevel level)
+      : code_(std::move(code)), loops_(find_loops(level)), is_direct_(is_direct(code_)) {}
 
   /// As op::ReduceKernel, for one packet. The thread's MXCSR must be the default one.
   void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
@@ -40,13 +41,17 @@ class FoldProgram {
   std::size_t tile_units() const { return code_.tile_lanes / code_.unit_lanes(); }
 
   void run(const std::vector<Step>& steps, Tile& tile) const {
-    run_(steps.data(), steps.size(), tile);
+    loops_.run(steps.data(), steps.size(), tile);
   }
+
+  void fold_tile(Tile& tile, const std::byte* const* inputs, unsigned count, std::size_t units,
+                 std::size_t first) const;
 
   void end_packet(std::byte* packet, std::size_t bytes, std::uint64_t flags) const;
 
   Code code_;
-  RunSteps run_;
+  Loops loops_;
+  bool is_direct_;
 };
 
 } // namespace weir::program

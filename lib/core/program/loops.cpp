@@ -3,19 +3,30 @@
 
 namespace weir::program {
 
-RunSteps find_loops(op::CpuLevel level) {
+Loops find_loops(op::CpuLevel level) {
 #if defined(__x86_64__)
   switch (level) {
   case op::CpuLevel::baseline:
-    return run_baseline;
+    return kBaselineLoops;
   case op::CpuLevel::avx2:
-    return run_avx2;
+    return kAvx2Loops;
   case op::CpuLevel::avx512:
   case op::CpuLevel::avx512vbmi:
-    return run_avx512;
+    return kAvx512Loops;
   }
 #endif
-  return run_baseline;
+  return kBaselineLoops;
+}
+
+bool is_direct(const Code& code) {
+  if (code.start.size() != 1 || code.fold.size() != 1) {
+    return false;
+  }
+  const Step& start = code.start.front();
+  const Step& fold = code.fold.front();
+  const bool is_known = fold.op == Op::add || fold.op == Op::min || fold.op == Op::max;
+  return is_known && start.op == Op::copy && start.a == kDirect && start.to == fold.to &&
+         fold.a == fold.to && fold.b == kDirect;
 }
 
 } // namespace weir::program

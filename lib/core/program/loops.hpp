@@ -30,10 +30,26 @@ struct Tile {
 /// Runs steps one after the other. All levels give the same bits.
 using RunSteps = void (*)(const Step* steps, std::size_t count, Tile& tile);
 
-RunSteps find_loops(op::CpuLevel level);
+/// Start and fold of a program whose fold is one step with the payload as it lies there: over all
+/// inputs from this byte of them on, with the sums in registers of the CPU.
+using FoldDirectly = void (*)(const Step& step, Tile& tile, const std::byte* const* inputs,
+                              unsigned count, std::size_t offset);
 
-void run_baseline(const Step* steps, std::size_t count, Tile& tile);
-void run_avx2(const Step* steps, std::size_t count, Tile& tile);
-void run_avx512(const Step* steps, std::size_t count, Tile& tile);
+struct Loops {
+  RunSteps run = nullptr;
+  FoldDirectly fold_directly = nullptr;
+};
+
+Loops find_loops(op::CpuLevel level);
+
+/// Whether start takes the payload's only field as it is, and fold joins it by a step that
+/// fold_directly knows.
+bool is_direct(const Code& code);
+
+extern const Loops kBaselineLoops;
+#if defined(__x86_64__)
+extern const Loops kAvx2Loops;
+extern const Loops kAvx512Loops;
+#endif
 
 } // namespace weir::program

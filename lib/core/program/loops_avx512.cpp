@@ -6,8 +6,6 @@
 
 namespace weir::program {
 
-void run_avx512(const Step* steps, std::size_t count, Tile& tile) {
-  run_steps(steps, count, tile);
-}
+constexpr Loops kAvx512Loops = {run_steps, fold_directly};
 
 } // namespace weir::program

@@ -6,8 +6,6 @@
 
 namespace weir::program {
 
-void run_baseline(const Step* steps, std::size_t count, Tile& tile) {
-  run_steps(steps, count, tile);
-}
+constexpr Loops kBaselineLoops = {run_steps, fold_directly};
 
 } // namespace weir::program

@@ -1185,6 +1185,105 @@ inline void run_step(const Step& step, Tile& tile) {
   }
 }
 
+// --------------------------------------------------------------------------------- direct folds
+
+#if defined(__AVX512F__)
+constexpr size_t kCpuVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr size_t kCpuVectorBytes = 32;
+#else
+constexpr size_t kCpuVectorBytes = 16;
+#endif
+
+template <typename T>
+struct CpuVectorOf {
+  using type __attribute__((vector_size(kCpuVectorBytes))) = T;
+};
+
+/// The sums of kVectors vectors. V may be one element as well.
+template <unsigned kVectors, typename V, typename F>
+[[gnu::always_inline]] inline void fold_vectors(byte* sums, const byte* const* inputs,
+                                                unsigned count, size_t offset, F&& f) {
+  V sum[kVectors];
+  __builtin_memcpy(sum, inputs[0] + offset, sizeof sum);
+  for (unsigned i = 1; i < count; ++i) {
+    for (unsigned v = 0; v < kVectors; ++v) {
+      V next;
+      __builtin_memcpy(&next, inputs[i] + offset + v * sizeof(V), sizeof next);
+      sum[v] = f(sum[v], next);
+    }
+  }
+  __builtin_memcpy(sums, sum, sizeof sum);
+}
+
+template <typename T, typename F>
+[[gnu::always_inline]] inline void fold_inputs(byte* sums, const byte* const* inputs,
+                                               unsigned count, size_t offset, size_t bytes, F&& f) {
+  using V = typename CpuVectorOf<T>::type;
+  constexpr unsigned kMany = 8;
+  size_t at = 0;
+  for (; bytes - at >= kMany * sizeof(V); at += kMany * sizeof(V)) {
+    fold_vectors<kMany, V>(sums + at, inputs, count, offset + at, f);
+  }
+  for (; bytes - at >= sizeof(V); at += sizeof(V)) {
+    fold_vectors<1, V>(sums + at, inputs, count, offset + at, f);
+  }
+  for (; at < bytes; at += sizeof(T)) {
+    fold_vectors<1, T>(sums + at, inputs, count, offset + at, f);
+  }
+}
+
+/// Sums of integers in unsigned arithmetic. The rest as sum(), larger() and smaller().
+template <typename T>
+inline void fold_lanes(Op op, byte* sums, const byte* const* inputs, unsigned count, size_t offset,
+                       size_t bytes) {
+  const auto unless_nan = [](auto a, auto b, auto best) {
+    if constexpr (kIsFloat<T>) {
+      best = a != a ? a : best;
+      best = b != b ? b : best;
+    }
+    return best;
+  };
+  if (op == Op::max) {
+    return fold_inputs<T>(sums, inputs, count, offset, bytes,
+                          [&](auto a, auto b) { return unless_nan(a, b, b > a ? b : a); });
+  }
+  if (op == Op::min) {
+    return fold_inputs<T>(sums, inputs, count, offset, bytes,
+                          [&](auto a, auto b) { return unless_nan(a, b, b < a ? b : a); });
+  }
+  if constexpr (kIsFloat<T>) {
+    fold_inputs<T>(sums, inputs, count, offset, bytes, [](auto a, auto b) { return a + b; });
+  } else {
+    fold_inputs<Unsigned<T>>(sums, inputs, count, offset, bytes,
+                             [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+  }
+}
+
+inline void fold_directly(const Step& step, Tile& tile, const byte* const* inputs, unsigned count,
+                          size_t offset) {
+  byte* const sums = tile.registers + size_t{step.to} * kTileBytes;
+  const auto fold = [&]<typename T>(T /*lane*/) {
+    fold_lanes<T>(step.op, sums, inputs, count, offset, tile.lanes * sizeof(T));
+  };
+  switch (step.lane) {
+  case Lane::f32:
+    return fold(float{});
+  case Lane::f64:
+    return fold(double{});
+  case Lane::i16:
+    return fold(std::int16_t{});
+  case Lane::i32:
+    return fold(int32_t{});
+  case Lane::u32:
+    return fold(uint32_t{});
+  case Lane::i64:
+    return fold(std::int64_t{});
+  case Lane::u64:
+    return fold(uint64_t{});
+  }
+}
+
 inline void run_steps(const Step* steps, size_t count, Tile& tile) {
   for (size_t i = 0; i < count; ++i) {
     run_step(steps[i], tile);
