@@ -91,6 +91,10 @@ ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level) {
   return table_of(level).of[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
 }
 
+ReduceKernel find_block_sum(BlockSum sum, CpuLevel level) {
+  return table_of(level).block_sums[static_cast<std::size_t>(sum)];
+}
+
 Conversions find_conversions(DataType type, CpuLevel level) {
   const auto index = static_cast<std::size_t>(type);
   return index < kDataTypes ? table_of(level).conversions[index] : Conversions{};

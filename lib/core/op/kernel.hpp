@@ -54,6 +54,17 @@ using ReduceKernel = void (*)(std::byte* out, const std::byte* const* inputs, un
 /// next lower level. nullptr when is_reducible(type, operation) is false.
 ReduceKernel find_kernel(DataType type, Operation operation, CpuLevel level);
 
+/// Sums of blocks of 32 codes of f8 with a power of two as scale, as programs say them
+/// (config/operators, mxfp8-*-sum).
+enum class BlockSum : std::uint8_t { mxfp8_e4m3, mxfp8_e5m2 };
+inline constexpr std::size_t kBlockSums = 2;
+inline constexpr unsigned kMostBlockInputs = 256;
+
+/// A kernel for one packet, which has bytes / 33 blocks: all codes, then all scales; what is left
+/// of `out` becomes zero. Its bits are those of the program's loops, for each input. `count` is at
+/// most kMostBlockInputs. nullptr: the level has none.
+ReduceKernel find_block_sum(BlockSum sum, CpuLevel level);
+
 /// Converts `elements` elements from one format to another, in order. No alignment is needed; the
 /// ranges must not overlap.
 using ConvertKernel = void (*)(std::byte* out, const std::byte* in, std::size_t elements);

@@ -9,8 +9,9 @@
 /// the copy for AVX-512.
 ///
 /// In order from the vectors to the table of kernels: kernel_vectors, kernel_folds, kernel_codecs,
-/// kernel_narrow, kernel_walk, kernel_convert.
+/// kernel_narrow, kernel_walk, kernel_blocks, kernel_convert.
 
+#include "op/kernel_blocks.hpp"
 #include "op/kernel_convert.hpp"
 #include "op/kernel_table.hpp"
 #include "op/kernel_walk.hpp"
@@ -80,6 +81,9 @@ constexpr KernelTable make_kernel_table() {
   add_integer<std::uint32_t>(table, DataType::u32);
   add_integer<std::int64_t>(table, DataType::i64);
   add_integer<std::uint64_t>(table, DataType::u64);
+  for (std::size_t i = 0; i < kBlockSums; ++i) {
+    table.block_sums[i] = kBlockSumKernels[i];
+  }
   return table;
 }
 

@@ -11,6 +11,7 @@ namespace weir::op {
 struct KernelTable {
   ReduceKernel of[kDataTypes][kOperations]; // nullptr for a pair that has no meaning
   Conversions conversions[kDataTypes];
+  ReduceKernel block_sums[kBlockSums]; // nullptr: the level has none
 };
 
 extern const KernelTable kBaselineKernels;

@@ -109,6 +109,22 @@ void expect_same(const Packet& found, const Packet& due, std::string_view rule) 
   }
 }
 
+template <typename Fold>
+std::vector<std::byte> results_by(const TrialData& data, Fold&& fold) {
+  std::vector<std::byte> results;
+  for (std::size_t set = 0; set < TrialData::kSets; ++set) {
+    std::array<const std::byte*, TrialData::kInputs> inputs{};
+    for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+      inputs[rank] = data.input(set, rank);
+    }
+    for (const std::size_t count : {inputs.size(), std::size_t{1}}) {
+      const Packet packet = fold(std::span<const std::byte* const>(inputs).first(count));
+      results.insert(results.end(), packet.begin(), packet.end());
+    }
+  }
+  return results;
+}
+
 } // namespace
 
 TrialData::TrialData(const Code& code) : bytes_(kSets * kInputs * kBytes) {
@@ -136,18 +152,15 @@ void Measurement::fold() {
 }
 
 std::vector<std::byte> results_of(const TrialData& data, const FoldProgram& program) {
-  std::vector<std::byte> results;
-  for (std::size_t set = 0; set < TrialData::kSets; ++set) {
-    std::array<const std::byte*, TrialData::kInputs> inputs{};
-    for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
-      inputs[rank] = data.input(set, rank);
-    }
-    for (const std::size_t count : {inputs.size(), std::size_t{1}}) {
-      const Packet packet = fold(program, std::span(inputs).first(count));
-      results.insert(results.end(), packet.begin(), packet.end());
-    }
-  }
-  return results;
+  return results_by(data, [&](auto inputs) { return fold(program, inputs); });
+}
+
+std::vector<std::byte> results_of(const TrialData& data, op::ReduceKernel kernel) {
+  return results_by(data, [&](auto inputs) {
+    Packet out;
+    kernel(out.data(), inputs.data(), static_cast<unsigned>(inputs.size()), out.size(), {});
+    return out;
+  });
 }
 
 void check_rules(const TrialData& data, const FoldProgram& program) {

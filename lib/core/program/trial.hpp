@@ -49,6 +49,9 @@ class Measurement {
 /// What a kernel makes of the data: for each set the fold of all inputs and of the first alone.
 std::vector<std::byte> results_of(const TrialData& data, const FoldProgram& program);
 
+/// The same, of a kernel that may stand for a program.
+std::vector<std::byte> results_of(const TrialData& data, op::ReduceKernel kernel);
+
 /// Throws std::invalid_argument when the program breaks a rule (docs/operators.md): its identity is
 /// none, or a finished value that is finished again is another one.
 void check_rules(const TrialData& data, const FoldProgram& program);
