@@ -164,13 +164,16 @@ void AnswerWatch::made(const Packet& packet, Time now, const stage::InlineSwitch
   }
   Record& record = records_.at({found->requester.ring, found->requester.rank});
   const conn::Incarnations& incarnations = incarnations_for(record, engine);
-  if (record.is_lied_about && !(record.is_known && is_current(record, incarnations))) {
+  const bool is_admitted = record.is_known && is_current(record, incarnations);
+  if (record.is_lied_about && !is_admitted) {
     return; // the switch has forgotten who told the truth
   }
-  record.is_misled = record.is_misled || (!record.is_known && !waits(record, incarnations));
+  record.is_misled = record.is_misled || (!is_admitted && !waits(record, incarnations));
   check_truth(record, *answer);
   check_silence(record);
-  check_patience(record, now);
+  if (is_admitted) {
+    check_patience(record, now);
+  }
   check_ask(record, *answer, now);
   note_late_rank(record.requester, *answer, incarnations);
   check_keep_alive(record, incarnations);
@@ -239,7 +242,7 @@ void AnswerWatch::check_silence(const Record& record) const {
 void AnswerWatch::check_patience(const Record& record, Time now) const {
   const Requester& requester = record.requester;
   const auto news = news_at_.find(requester.ring);
-  if (record.is_known && now - news->second > requester.patience_ms * kMillisecond) {
+  if (now - news->second > requester.patience_ms * kMillisecond) {
     throw Violation("§9", fmt::format("the switch speaks to ring {} rank {} though its patience "
                                       "of {} ms ended {} us ago",
                                       requester.ring, requester.rank, requester.patience_ms,

@@ -93,6 +93,7 @@ class Job {
   Seat draw_seat(const Seat* old);
   std::uint32_t draw_epoch();
   bool hosts_are_ready() const;
+  bool has_lost_answer() const;
   void fail(const std::string& cause);
   void finish();
   void check_quest() const;

@@ -229,6 +229,7 @@ bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> messa
     if (!may_be_late) {
       check_arrival(number, message.subspan(kInaHeaderBytes));
     }
+    has_lost_answer_ = has_lost_answer_ || (may_be_late && window.arrived() == number);
     if (window.answer() == host::MessageWindow::Answer::plain) {
       fail("nobody aggregates");
     }

@@ -60,6 +60,10 @@ class Member : private network::Plug {
 
   std::string describe() const;
 
+  /// Whether its receiver has taken a former run's answer to a hello. On a queue pair that is used
+  /// again, with the same PSNs, nothing tells it from the own one, which then comes in vain.
+  bool has_lost_answer() const { return has_lost_answer_; }
+
  private:
   /// A call that has begun and is not finished.
   struct RunningCall {
@@ -108,6 +112,7 @@ class Member : private network::Plug {
   endpoint::QueuePair* outgoing_ = nullptr;
   endpoint::QueuePair* incoming_ = nullptr;
   std::vector<std::uint8_t> inbox_;
+  bool has_lost_answer_ = false;
   Time moved_at_; // when a result or an acknowledgement came last
   std::uint32_t slots_;
   std::uint64_t arrived_ = 0;
