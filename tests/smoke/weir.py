@@ -53,10 +53,13 @@ def expect(holds: object, otherwise: str) -> None:
 
 
 def wait_for(ready: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    """A question that is a process takes processor time: breaks are three times as long as questions."""
     deadline = time.monotonic() + seconds
+    asked = time.monotonic()
     while not ready():
         expect(time.monotonic() < deadline, otherwise)
-        time.sleep(0.01)
+        time.sleep(max(0.01, 3 * (time.monotonic() - asked)))
+        asked = time.monotonic()
 
 
 def configuration(ports: Sequence[str], lcores: str = ONE_CORE, rings: str = "", eal: str = NO_HUGEPAGES) -> str:
