@@ -55,12 +55,13 @@ def reports_of(rank: Rank) -> list[dict[str, Any]]:
 
 
 HANGING = """
-import threading, time
+import resource, threading, time
 
 def hang():
     print("here", flush=True)
     threading.Event().wait()
 
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 hang()
 """
@@ -78,7 +79,7 @@ def torch_places(_: Lab) -> None:
     except Failed as told:
         place = str(told).splitlines()[1]
         expect(re.fullmatch(r"rank 0: status -6: Fatal Python error: Aborted, in (.+ < )?hang \(<string>:[56]\) < <module> "
-                            r"\(<string>:9\)", place), f"{told}")
+                            r"\(<string>:10\)", place), f"{told}")
         return
     raise Failed("the rank ended by itself")
 
