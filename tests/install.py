@@ -31,7 +31,7 @@ SONAME = "libweir.so.1"
 
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "engines.py", "group.py",
-               "inner_gloo.py", "meeting.py", "options.py", "process_group.py", "registrations.py", "staging.py", "uncompiled.py", "waiter.py")  # of weir_torch/
+               "inner_gloo.py", "meeting.py", "operators.py", "options.py", "process_group.py", "registrations.py", "staging.py", "tracer.py", "training.py", "uncompiled.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-operator", "weir-worker")
 SWITCH_PROGRAMS = ("weir", "weir-manager", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
@@ -71,7 +71,7 @@ BELIEFS = """
 import c_api
 c_api.library.weir_version()  # loads all functions
 print("#include <stddef.h>\\n#include <weir/weir.h>")
-for names in (c_api.STATUS, c_api.DATA_TYPES, c_api.OPERATIONS, c_api.MEMORY_KINDS, c_api.TRANSPORTS, c_api.FALLBACKS):
+for names in (c_api.STATUS, c_api.DATA_TYPES, c_api.OPERATIONS, c_api.BY_OPERATOR, c_api.MEMORY_KINDS, c_api.TRANSPORTS, c_api.FALLBACKS):
     for name, number in names.items():
         print(f'_Static_assert({name} == {number}, "");')
 for struct in c_api.STRUCTS:

@@ -134,6 +134,7 @@ STAGES = [
     computing("docs", "what documentation says is so", ["tests/docs.py"], quick=True),
     computing("operators", "the shipped operators, judged by numpy", ["tests/operators/run.py"], quick=True),
     computing("operator-ranks", "ranks of one host reduce by operators, judged by numpy", ["tests/operators/ranks.py"], quick=True),
+    computing("operator-tracer", "operators written in Python, judged by numpy", ["tests/operators/tracer.py"], quick=True),
     computing("worked-diffs", "the diffs that CONTRIBUTING.md shows", ["tests/worked_diffs.py"], quick=True),
     computing("graph", "the stages' graph beside the way that packets take", ["tests/graph/run.py"], quick=True),
     computing("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),

@@ -12,10 +12,13 @@ import inspect
 from torch.distributed import Backend
 
 from .c_api import WeirError
+from .operators import Operator
 from .options import Options
 from .process_group import ProcessGroupWeir, create_group
+from .tracer import Record, f, operator
+from .training import sum_by
 
-__all__ = ["Options", "ProcessGroupWeir", "WeirError"]
+__all__ = ["Operator", "Options", "ProcessGroupWeir", "Record", "WeirError", "f", "operator", "sum_by"]
 
 _knows_devices = "devices" in inspect.signature(Backend.register_backend).parameters  # since torch 2.0
 Backend.register_backend("weir", create_group, extended_api=True, **({"devices": ["cpu", "cuda"]} if _knows_devices else {}))

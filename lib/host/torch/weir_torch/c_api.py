@@ -16,6 +16,7 @@ DATA_TYPES = {"WEIR_F32": 0, "WEIR_I32": 1, "WEIR_F16": 2, "WEIR_BF16": 3, "WEIR
               "WEIR_I16": 7, "WEIR_I64": 10}
 OPERATIONS = {"WEIR_SUM": 0, "WEIR_MIN": 1, "WEIR_MAX": 2, "WEIR_PRODUCT": 3, "WEIR_AND": 4, "WEIR_OR": 5, "WEIR_XOR": 6,
               "WEIR_AVERAGE": 256}
+BY_OPERATOR = {"WEIR_AS_OPERATOR": 255, "WEIR_OPERATOR(0)": 128}  # a type, and the first one's operation
 MEMORY_KINDS = {"WEIR_MEMORY_HOST": 0}
 TRANSPORTS = {"WEIR_SOFTWARE": 0, "WEIR_VERBS": 1}
 FALLBACKS = {"WEIR_FALLBACK_NONE": 0, "WEIR_FALLBACK_RING": 1}
@@ -39,7 +40,8 @@ class GroupOptions(ctypes.Structure):
                 ("all_gather", ALL_GATHER_FUNCTION), ("all_gather_user", c_void_p), ("keep_alive_ms", c_uint32),
                 ("farewell_ms", c_uint32), ("switch_address", c_char_p), ("switch_certificate", c_char_p),
                 ("switch_key", c_char_p), ("switch_authority", c_char_p), ("switch_name", c_char_p), ("missing_rings", c_int),
-                ("progress", c_int)]
+                ("progress", c_int), ("listener", c_void_p), ("handle", c_void_p), ("handle_bytes", c_size_t),
+                ("operators", POINTER(c_void_p)), ("operator_count", c_size_t)]
 
 
 class GroupStatistics(ctypes.Structure):
@@ -70,6 +72,16 @@ PROTOTYPES = {
     "weir_group_algorithm": (c_char_p, c_void_p),
     "weir_group_fallback_reason": (c_char_p, c_void_p),
     "weir_is_reducible": (c_int, c_int, c_int),
+    "weir_operator_load": (c_int, c_char_p, c_size_t, POINTER(c_void_p)),
+    "weir_operator_release": (None, c_void_p),
+    "weir_operator_name": (c_char_p, c_void_p),
+    "weir_operator_digest": (c_char_p, c_void_p),
+    "weir_operator_set_layout": (c_int, c_void_p, c_uint32, c_uint32),
+    "weir_operator_bytes": (c_size_t, c_void_p, c_size_t),
+    "weir_operator_place": (c_size_t, c_void_p, c_size_t),
+    "weir_operator_pack": (c_int, c_void_p, c_void_p, c_size_t, c_void_p),
+    "weir_operator_unpack": (c_int, c_void_p, c_void_p, c_size_t, c_void_p),
+    "weir_operator_reduce": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_size_t),
     "weir_start_all_reduce": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)),
     "weir_start_all_reduce_coalesced": (c_int, c_void_p, POINTER(Tensor), c_size_t, c_int, c_int, POINTER(c_void_p)),
     "weir_start_reduce": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_uint16, POINTER(c_void_p)),

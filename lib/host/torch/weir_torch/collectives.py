@@ -10,9 +10,10 @@ from typing import Optional
 import torch
 from torch.distributed import ReduceOp
 
-from .c_api import DATA_TYPES, OPERATIONS, library
+from .c_api import BY_OPERATOR, DATA_TYPES, OPERATIONS, library
 from .engines import ENGINES
 from .group import Group, Request
+from .operators import Operator
 
 TYPES = {torch.float32: DATA_TYPES["WEIR_F32"], torch.float64: DATA_TYPES["WEIR_F64"],
          torch.float16: DATA_TYPES["WEIR_F16"], torch.bfloat16: DATA_TYPES["WEIR_BF16"],
@@ -173,6 +174,19 @@ def all_reduce_coalesced(tensors: list[torch.Tensor], operation: int) -> Collect
     return Collective("all_reduce_coalesced", tensors, data, tuple(all_reducing(part, operation) for part in data),
                       lambda group: group.start_all_reduce_coalesced(places, TYPES[parts[0].dtype], operation),
                       lambda: copy_back(data, tensors))
+
+
+def all_reduce_by(tensor: torch.Tensor, operator: Operator, number: int) -> Collective:
+    """Numbers are packed and unpacked; uint8 are packed already. On the CPU, wherever the tensor is: a packed tensor cannot be cut
+    into pieces."""
+    is_packed = tensor.dtype == torch.uint8
+    data = contiguous(tensor).cpu().flatten() if is_packed else operator.pack(tensor)
+
+    def finish() -> None:
+        numbers = data if is_packed else operator.unpack(data, tensor.numel())
+        tensor.detach().copy_(numbers.view(tensor.shape))
+    return Collective("all_reduce_by", [tensor], (data,), (), lambda group: group.start_all_reduce(
+        data.data_ptr(), data.numel(), BY_OPERATOR["WEIR_AS_OPERATOR"], BY_OPERATOR["WEIR_OPERATOR(0)"] + number), finish)
 
 
 def reduce(tensor: torch.Tensor, operation: int, root: int) -> Collective:

@@ -11,6 +11,7 @@ from typing import Any
 
 from .c_api import MEMORY_KINDS, STATUS, ContextOptions, GroupOptions, GroupStatistics, Tensor, WeirError, check, library
 from .meeting import Meeting
+from .operators import Operator
 from .options import FALLBACK_NUMBERS, SWITCH_FILES, TRANSPORT_NUMBERS, Options
 from .registrations import Registrations
 
@@ -24,9 +25,10 @@ class Group:
 
     def __init__(self, meeting: Meeting, options: Options) -> None:
         self._group = c_void_p()
+        self.operators = [Operator(text, options.path_mtu, options.message_bytes) for text in options.operators]
         self._context = open_context(options)
         try:
-            check(library.weir_group_form(self._context, byref(group_options(meeting, options)), byref(self._group)))
+            check(library.weir_group_form(self._context, byref(group_options(meeting, options, self.operators)), byref(self._group)))
         except WeirError as error:
             library.weir_context_close(self._context)
             if meeting.error is not None:  # which is the cause, and says more
@@ -126,7 +128,7 @@ def open_context(options: Options) -> c_void_p:
     return context
 
 
-def group_options(meeting: Meeting, options: Options) -> GroupOptions:
+def group_options(meeting: Meeting, options: Options, operators: Sequence[Operator]) -> GroupOptions:
     result = GroupOptions()
     library.weir_group_options_init_sized(byref(result), ctypes.sizeof(result))
     result.rank, result.world, result.all_gather = meeting.rank, meeting.world, meeting.all_gather
@@ -137,6 +139,8 @@ def group_options(meeting: Meeting, options: Options) -> GroupOptions:
     result.switch_address = options.switch.encode()  # "" is none, whatever the environment says
     for name in (*SWITCH_FILES, "switch_name"):
         setattr(result, name, getattr(options, name).encode() or None)
+    result.operators = (c_void_p * len(operators))(*(operator.pointer.value for operator in operators))
+    result.operator_count = len(operators)
     result.fallback = FALLBACK_NUMBERS[options.fallback]
     result.form_timeout_ms = result.timeout_ms = min(meeting.timeout // timedelta(milliseconds=1), LONGEST_MS)
     result.lateness_ms = result.timeout_ms  # torch's limit is that of the whole call

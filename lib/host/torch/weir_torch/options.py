@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Optional
 
 from .c_api import FALLBACKS, TRANSPORTS
@@ -37,6 +38,8 @@ class Options:
     path_mtu: Optional[int] = None
     ack_timeout_ms: Optional[int] = None
     fallback: str = "none"  # or "ring"
+    # Texts, 4 at most: what all_reduce_by names. WEIR_OPERATORS: files, with commas between them.
+    operators: tuple[str, ...] = ()
     rendezvous: str = ""  # ADDRESS:0 or ADDRESS:PORT where rank 0 listens; "": all its addresses, any free port
 
     def __post_init__(self) -> None:
@@ -67,6 +70,8 @@ def variable_of(name: str) -> str:
 def value_of(name: str, text: str) -> Any:
     if name in TEXTS:
         return text
+    if name == "operators":
+        return tuple(Path(file).read_text() for file in text.split(",") if file)
     try:
         return tuple(int(part) for part in text.split(",")) if name == "rings" else int(text)
     except ValueError:

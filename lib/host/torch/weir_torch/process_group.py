@@ -131,6 +131,16 @@ class ProcessGroupWeir(ProcessGroup):
             return self._gloo.call("reduce_scatter_single_coalesced", results, tensors, opts)
         return self._start(collectives.reduce_scatter_each(results, tensors, operation, self.size()), opts)
 
+    def all_reduce_by(self, tensor: torch.Tensor, operator: str) -> Any:
+        """The all-reduce by one of the options' operators, named as in its text. The tensor becomes the result when the work that is
+        returned is done: of numbers (f32, or what becomes f32), which are packed for an operator such as mxfp8-e4m3-sum, or of uint8
+        that are packed already."""
+        names = [loaded.name for loaded in self._group.operators]
+        if operator not in names:
+            raise ValueError(f"weir_torch: operator: found {operator!r}; allowed: {', '.join(names) or 'none, as Options.operators is empty'}")
+        number = names.index(operator)
+        return self._calls.start(collectives.all_reduce_by(tensor, self._group.operators[number], number))
+
     def barrier(self, opts: Optional[BarrierOptions] = None) -> Any:
         return self._start(collectives.barrier(), opts or BarrierOptions())
 
