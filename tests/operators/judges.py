@@ -205,6 +205,14 @@ def complex_product(inputs: list[np.ndarray]) -> np.ndarray:
     return to_packet(len(inputs[0]), canonical(re), canonical(im))
 
 
+def complex_product_f64(inputs: list[np.ndarray]) -> np.ndarray:
+    re, im = structs(inputs[0], np.float64, np.float64)
+    for packet in inputs[1:]:
+        a, b = structs(packet, np.float64, np.float64)
+        re, im = re * a - im * b, re * b + im * a
+    return to_packet(len(inputs[0]), canonical(re), canonical(im))
+
+
 def f32_sum(inputs: list[np.ndarray]) -> np.ndarray:
     total = inputs[0].view(F32)
     for packet in inputs[1:]:
@@ -227,5 +235,6 @@ JUDGES: dict[str, Callable] = {
     "clipped-i8-sum": clipped_i8,
     "valid-sum": valid_sum,
     "complex-product": complex_product,
+    "complex-product-f64": complex_product_f64,
     "f32-sum": f32_sum,
 }

@@ -51,6 +51,19 @@ def calls_of_mpich(lab: Lab) -> None:
     run_calls(lab, MPICH, CALLS | {"MPI_Iallreduce": (33, 0), "MPI_Ibcast": (16, 0)}, WEIR_FORMING="eager")
 
 
+@smoke_test("mpi-operators")
+def operators(lab: Lab) -> None:
+    """MPI_MAXLOC, MPI_MINLOC and complex products by operators have MPI's own results; without the variable they are MPI's."""
+    fabric = MpiFabric(lab)
+    for mpi in BOTH:
+        program = fabric.compile(mpi, "mpi_operators.c")
+        for given, words, calls in (("1", (), 22), ("0", ("by-mpi",), 0))[:2 if mpi == MPICH else 1]:
+            status, output = fabric.start(mpi, [program, *words], WEIR_OPERATORS=given, WEIR_FALLBACK="ring", WEIR_THRESHOLD="1").wait()
+            expect(status == 0 and output.count("mpi_operators: exact") == RANKS, f"{status}, {output}")
+            expect(counted_calls(output)["MPI_Allreduce"][0] == calls, output)
+    fabric.switch.stop()
+
+
 def working_ring(lab: Lab, fabric: MpiFabric) -> int:
     """The ring of the job, once some calls have been made: more than one of 16 KiB has messages."""
     ring = wait_for_chosen_ring(lab)

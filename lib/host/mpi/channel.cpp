@@ -103,6 +103,10 @@ std::string Channel::form_group() {
   options.world = static_cast<std::uint16_t>(size_);
   options.all_gather = all_gather;
   options.all_gather_user = &communicator_;
+  if (const Operators* const operators = job().operators()) {
+    options.operators = operators->loaded().data();
+    options.operator_count = operators->loaded().size();
+  }
   const weir_status status = weir_group_form(job().context(), &options, &group_);
   return status == WEIR_OK ? ""
                            : fmt::format("{}: {}", weir_status_name(status), weir_last_error());

@@ -193,6 +193,12 @@ std::variant<Reduction, Way> reduction_of(MPI_Datatype type, MPI_Op operation) {
   if (type == MPI_DATATYPE_NULL) {
     return Way::type;
   }
+  if (const auto by = operator_of(type, operation)) {
+    return Reduction{.type = WEIR_AS_OPERATOR,
+                     .operation = WEIR_OPERATOR(static_cast<int>(*by)),
+                     .elements = 1,
+                     .by = by};
+  }
   const Class kind = class_of(type);
   const std::size_t elements = kind == Class::complex ? 2 : 1;
   const auto weirs = weir_type(kind, size_of(type) / elements);

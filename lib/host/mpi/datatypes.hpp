@@ -2,10 +2,12 @@
 #pragma once
 
 #include "host/mpi/mpi_api.hpp"
+#include "host/mpi/operators.hpp"
 #include "host/mpi/report.hpp"
 #include "weir/weir.h"
 
 #include <cstddef>
+#include <optional>
 #include <variant>
 
 namespace weir::mpi {
@@ -14,6 +16,8 @@ struct Reduction {
   weir_data_type type;
   weir_operation operation;
   std::size_t elements; // of Weir's for one of MPI's: a complex number has two
+  std::optional<GroupOperator> by =
+      std::nullopt; // then type and operation are its, and data packed
 };
 
 /// What Weir has for a predefined type and operation, or why it has nothing.

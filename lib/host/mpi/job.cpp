@@ -105,6 +105,13 @@ void Job::open_context() {
   if (weir_context_open(&options, &context_) != WEIR_OK) {
     throw std::invalid_argument(weir_last_error());
   }
+  if (settings_.has_operators) {
+    weir_group_options defaults;
+    weir_group_options_init(&defaults);
+    operators_ =
+        std::make_unique<const Operators>(settings_.path_mtu.value_or(defaults.path_mtu),
+                                          settings_.message_bytes.value_or(defaults.message_bytes));
+  }
 }
 
 void Job::end() {
@@ -123,6 +130,7 @@ void Job::end() {
   closers_.clear();
   mpi_driver().end();
   order_watch().end();
+  operators_.reset();
   weir_context_close(std::exchange(context_, nullptr));
   if (settings_.is_verbose && rank_ == 0) {
     const std::string text = report().text(settings_.threshold);

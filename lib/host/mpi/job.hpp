@@ -3,6 +3,7 @@
 
 #include "host/mpi/channel.hpp"
 #include "host/mpi/mpi_api.hpp"
+#include "host/mpi/operators.hpp"
 #include "host/mpi/settings.hpp"
 #include "weir/weir.h"
 
@@ -31,6 +32,9 @@ class Job {
 
   [[nodiscard]] weir_context* context() const { return context_; }
 
+  /// NULL: groups have none.
+  [[nodiscard]] const Operators* operators() const { return operators_.get(); }
+
   [[nodiscard]] int rank() const { return rank_; }
 
   /// What the communicator has kept as its attribute; makes it if need be. NULL where Weir is off.
@@ -55,6 +59,7 @@ class Job {
 
   Settings settings_;
   weir_context* context_ = nullptr;
+  std::unique_ptr<const Operators> operators_;
   int rank_ = 0;
   int keyval_ = MPI_KEYVAL_INVALID;
   int error_code_ = MPI_SUCCESS;

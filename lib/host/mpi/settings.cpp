@@ -144,6 +144,7 @@ constexpr std::array kVariables{
     variable<&Settings::fallback>("WEIR_FALLBACK", Scope::job),
     variable<&Settings::forming>("WEIR_FORMING", Scope::job),
     variable<&Settings::threshold>("WEIR_THRESHOLD", Scope::job),
+    variable<&Settings::has_operators>("WEIR_OPERATORS", Scope::job),
     variable<&Settings::is_verbose>("WEIR_VERBOSE", Scope::job),
 };
 

@@ -50,6 +50,7 @@ struct Settings {
   Fallback fallback = Fallback::mpi;
   Forming forming = Forming::lazy;
   std::uint64_t threshold = 4096; // bytes of the result; smaller calls go to MPI
+  bool has_operators = false;     // MPI_MAXLOC and the like go by Weir
   bool is_verbose = false;
 };
 

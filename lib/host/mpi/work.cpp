@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/mpi/work.hpp"
 
+#include "host/mpi/job.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -41,6 +43,12 @@ bool is_reduction(Collective collective) {
          collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
 }
 
+/// The library has no reduce-scatter by an operator.
+bool is_by_operator(Collective collective) {
+  return job().operators() != nullptr &&
+         (collective == Collective::all_reduce || collective == Collective::reduce);
+}
+
 bool has_part_for_each(Collective collective) {
   return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
          collective == Collective::reduce_scatter_block;
@@ -65,6 +73,10 @@ Plan plan_of(const Call& call, int size, std::size_t threshold) {
       return plan;
     }
     plan.reduction = std::get<Reduction>(reduction);
+    if (plan.reduction.by && !is_by_operator(call.collective)) {
+      plan.way = Way::operation;
+      return plan;
+    }
   } else if (plan.bytes > kMostPacked) { // some rank may have to pack it
     plan.way = Way::too_large;
   }
@@ -89,6 +101,9 @@ const void* Work::input() const {
 
 weir_status Work::start(weir_group* group, weir_request** request) {
   const Reduction& reduction = plan_.reduction;
+  if (reduction.by) {
+    return start_by_operator(group, request);
+  }
   const std::size_t elements = static_cast<std::size_t>(call_.count) * reduction.elements;
   switch (call_.collective) {
   case Collective::all_reduce:
@@ -109,6 +124,20 @@ weir_status Work::start(weir_group* group, weir_request** request) {
     break;
   }
   return weir_start_barrier(group, request);
+}
+
+weir_status Work::start_by_operator(weir_group* group, weir_request** request) {
+  const Reduction& reduction = plan_.reduction;
+  packed_in_ = job().operators()->packed(*reduction.by, input(),
+                                         static_cast<std::size_t>(call_.count), call_.type);
+  packed_out_.resize(packed_in_.size());
+  if (call_.collective == Collective::all_reduce) {
+    return weir_start_all_reduce(group, packed_in_.data(), packed_out_.data(), packed_in_.size(),
+                                 reduction.type, reduction.operation, request);
+  }
+  return weir_start_reduce(group, packed_in_.data(), packed_out_.data(), packed_in_.size(),
+                           reduction.type, reduction.operation,
+                           static_cast<std::uint16_t>(call_.root), request);
 }
 
 weir_status Work::start_broadcast(weir_group* group, weir_request** request) {
@@ -164,7 +193,12 @@ weir_status Work::start_reduce_scatter(weir_group* group, weir_request** request
 }
 
 void Work::finish() {
-  if (unpacked_as_ != MPI_DATATYPE_NULL) {
+  if (plan_.reduction.by) {
+    if (call_.collective == Collective::all_reduce || rank_ == call_.root) {
+      job().operators()->unpack(*plan_.reduction.by, packed_out_, call_.out,
+                                static_cast<std::size_t>(call_.count), call_.type);
+    }
+  } else if (unpacked_as_ != MPI_DATATYPE_NULL) {
     const bool is_gathered = call_.collective == Collective::all_gather;
     unpack(packed_out_, call_.out, call_.count * (is_gathered ? size_ : 1), unpacked_as_);
   } else if (call_.in == MPI_IN_PLACE && !packed_out_.empty()) {

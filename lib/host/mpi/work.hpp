@@ -37,6 +37,7 @@ class Work {
   void release();
 
  private:
+  weir_status start_by_operator(weir_group* group, weir_request** request);
   weir_status start_broadcast(weir_group* group, weir_request** request);
   weir_status start_all_gather(weir_group* group, weir_request** request);
   weir_status start_reduce_scatter(weir_group* group, weir_request** request);
