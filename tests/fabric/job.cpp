@@ -260,8 +260,8 @@ bool Job::has_lost_answer() const {
 void Job::fail(const std::string& cause) {
   World& world = shared_.world;
   const Time timeout = shared_.scenario.ack_timeout;
-  const bool was_misled = shared_.fabric.was_misled(ring_) ||
-                          shared_.fabric.was_cut_short(ring_) || has_lost_answer();
+  const bool was_misled =
+      shared_.fabric.was_misled(ring_) || shared_.fabric.was_cut_short(ring_) || has_lost_answer();
   const bool is_late = world.now > shared_.scenario.faults_end + kGrace * timeout;
   if (plan_.role == RingRole::sound && is_late && !is_excused_ && !was_misled) {
     throw Violation("I3", fmt::format("ring {} epoch {} failed ({}) though the faults were over;{}",
