@@ -13,6 +13,13 @@ namespace weir {
 
 inline constexpr std::uint32_t kInaMagic = 0x57454952; // "WEIR"
 inline constexpr std::uint8_t kInaVersion = 2;
+// Of all messages of a run whose hellos have a table of operators (docs/protocol.md §12).
+inline constexpr std::uint8_t kInaVersionWithOperators = 3;
+
+constexpr bool is_known_version(std::uint8_t version) {
+  return version == kInaVersion || version == kInaVersionWithOperators;
+}
+
 inline constexpr std::size_t kInaHeaderBytes = 40;
 inline constexpr std::uint8_t kInaFlagResult = 0x01; // set only by the switch
 // Set only by a switch: the result of some ranks.
@@ -73,6 +80,14 @@ inline constexpr std::size_t kOperations = std::initializer_list<Operation>{WEIR
 inline constexpr std::size_t kDataTypes = std::initializer_list<DataType>{WEIR_DATA_TYPES(X)}.size();
 #undef X
 // clang-format on
+
+/// Type and first operation of messages that operators of the users' own fold (docs/protocol.md
+/// §12).
+inline constexpr DataType kAsOperator{255};
+inline constexpr std::uint8_t kFirstOperator = 128;
+inline constexpr std::size_t kMostOperators = 4; // of a run
+inline constexpr std::size_t kOperatorUnit =
+    8; // bytes: what such a message's data are a multiple of
 
 enum class Collective : std::uint8_t {
   all_reduce = 0,

@@ -27,13 +27,15 @@
   X(unsupported_pair,    "operation and data type cannot be reduced together, or are unknown")                          \
   X(bad_root,            "root is not below world, or not 0 in a collective without one")                               \
   X(barrier_data,        "barrier with data")                                                                           \
-  X(bad_hello,           "hello with a message id or data")                                                             \
+  X(bad_hello,           "hello with a message id, or with data that are no table of operators")                        \
   X(bad_nonce,           "hello with nonce 0")                                                                          \
   X(wrong_nonce,         "hello with another nonce than the one that its ring was made for")                            \
   X(bad_ack_timeout,     "hello with an ACK timeout exponent above 31")                                                 \
   X(queue_pair_untold,   "hello in a tree of switches that does not tell its queue pair")                               \
   X(ring_differs,        "a switch below has the ring with another world, window, message length, MTU or members")       \
   X(range_differs,       "a switch below covers other ranks than this one has for it")                                  \
+  X(operator_tables_differ, "hello whose table of operators is not that of the run's others")                           \
+  X(operator_not_granted, "message by an operator that this switch lacks, or does not grant to the ring")               \
   X(wrong_epoch,         "epoch is not that of the ring's incarnation")                                                 \
   X(wrong_session,       "session is not that of the ring's incarnation: it is over, or the switch was restarted")      \
   X(message_too_long,    "message is longer than the ring's max_message_bytes")                                         \
@@ -77,6 +79,7 @@
   X(window_violation,    "the slot is still filling for an older message")                                              \
   X(incarnation_flush,   "contribution given up because a new incarnation began")                                       \
   X(ring_reset,          "contribution or waiting hello given up because the ring was reset")                           \
+  X(operator_disagrees,  "contribution given up because a kernel and the loops gave other bits: the incarnation is over")\
   X(ring_withdrawn,      "contribution or waiting hello given up because the ring was withdrawn")                       \
   /* Ethernet */                                                                                                        \
   X(runt,                "shorter than an Ethernet header")                                                             \
@@ -99,7 +102,7 @@
   X(port_closed,         "a reload has closed the egress port")
 
 #define WEIR_FOREIGN_REASONS(X)                                                                                         \
-  X(unknown_version,     "INA version is not 2")                                                                        \
+  X(unknown_version,     "INA version is neither 2 nor 3")                                                              \
   X(unknown_ring,        "ring is not configured, or was withdrawn")                                                    \
   X(world_mismatch,      "world is not the ring's number of members")                                                   \
   X(rank_out_of_range,   "rank is not below world")                                                                     \

@@ -495,7 +495,7 @@ def version_1(hellos: Hellos) -> Steps:
     yield Step(answer(old, 1, version=1, msg=0), "forward")
     yield Step(old.first(1, 1, version=1), "forward")
     yield Step(old.last(1, 1), "forward")
-    yield Step(old.first(1, 2, version=3), "forward")
+    yield Step(old.first(1, 2, version=4), "forward")
     yield from whole(ours, 1)
 
 

@@ -15,7 +15,7 @@ from fold import ELEMENT_BYTES, TYPES, fold, is_reducible
 from recovery_model import Flow, Voice, plus, turned_around
 from recovery_rules import Rules
 from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
-                  SEND_LAST_INVALIDATE, VERSION, Ina, Roce, icrc, parse_roce, serial)
+                  SEND_LAST_INVALIDATE, VERSIONS, Ina, Roce, icrc, parse_roce, serial)
 from tree import PARENT, Child, Kind, Line, Place, Ring, Tree, digest_of
 
 WAITING_HELLOS = 4  # of each child
@@ -510,7 +510,7 @@ class Switch:
     def stranger(self, ina: Ina, roce: Roce) -> str | None:
         """Why a header is foreign (§3, Belonging)."""
         ips = self.case.members
-        if ina.version != VERSION:
+        if ina.version not in VERSIONS:
             return "unknown_version"
         if ina.ring != self.case.ring:
             return "unknown_ring"

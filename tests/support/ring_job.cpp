@@ -34,7 +34,8 @@ ring::RingSpec RingJob::ring() const {
                       .mtu = spec_.mtu,
                       .patience_ms = spec_.patience_ms,
                       .keep_alive = spec_.keep_alive,
-                      .members = {}};
+                      .members = {},
+                      .tenant = spec_.tenant};
   for (std::uint16_t rank = 0; rank < spec_.world; ++rank) {
     ring::Member& member = ring.members.emplace_back();
     member.ip = ip_of(rank);
@@ -76,7 +77,8 @@ FrameSpec RingJob::frame_of(std::uint16_t rank) const {
 }
 
 InaSpec RingJob::ina_of(std::uint16_t rank, std::uint32_t message, std::uint32_t data_bytes) const {
-  return {.operation = static_cast<std::uint8_t>(spec_.operation),
+  return {.version = static_cast<std::uint8_t>(spec_.operators.empty() ? 2 : 3),
+          .operation = static_cast<std::uint8_t>(spec_.operation),
           .data_type = static_cast<std::uint8_t>(spec_.type),
           .ring = spec_.ring,
           .rank = rank,
@@ -88,7 +90,7 @@ InaSpec RingJob::ina_of(std::uint16_t rank, std::uint32_t message, std::uint32_t
 }
 
 Built RingJob::hello(std::uint16_t rank) const {
-  InaSpec ina = ina_of(rank, 0, 0);
+  InaSpec ina = ina_of(rank, 0, static_cast<std::uint32_t>(spec_.operators.size()));
   ina.collective = 1;
   ina.session = spec_.nonce;
   ina.ack_timeout = spec_.ack_timeout;
@@ -97,6 +99,7 @@ Built RingJob::hello(std::uint16_t rank) const {
   frame.opcode = opcode_of(spec_.verb, 0, 1);
   frame.psn = first_psn_of(rank);
   frame.payload = encode(ina);
+  frame.payload.insert(frame.payload.end(), spec_.operators.begin(), spec_.operators.end());
   return build(frame);
 }
 

@@ -45,6 +45,8 @@ struct JobSpec {
   bool pins_ports = false;        // the configuration names each member's port
   std::uint64_t patience_ms = 600'000;
   ring::KeepAlive keep_alive = ring::KeepAlive::ack;
+  std::string tenant;           // whose ring it is
+  Bytes operators;              // the table in hellos; then all has version 3
   std::uint16_t network_id = 0; // makes the addresses of this job differ from another's
 };
 

@@ -25,7 +25,7 @@ TEST(Foreign, ImpostorsChangeNothing) {
   const std::vector<Step> impostors{
       {"ring", poked(hello, test::kInaRingAt, 77), "interleaves 0.0 unknown_ring"},
       {"version 1", poked_byte(hello, test::kInaVersionAt, 1), "interleaves 0.0 unknown_version"},
-      {"version 3", poked_byte(hello, test::kInaVersionAt, 3), "interleaves 0.0 unknown_version"},
+      {"version 4", poked_byte(hello, test::kInaVersionAt, 4), "interleaves 0.0 unknown_version"},
       {"world above", poked(hello, test::kInaRankAt, 0x00000004), "interleaves 0.0 world_mismatch"},
       {"world below", poked(hello, test::kInaRankAt, 0x00000002), "interleaves 0.0 world_mismatch"},
       {"rank above", poked(hello, test::kInaRankAt, 0x00030003),

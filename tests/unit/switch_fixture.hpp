@@ -54,9 +54,10 @@ class SwitchFixture {
   explicit SwitchFixture(const std::vector<const RingJob*>& jobs,
                          std::vector<std::uint32_t> limits = {},
                          slot::ReductionHelpers* helpers = nullptr, std::uint32_t queue_room = 0,
-                         std::uint16_t workers = 1)
+                         std::uint16_t workers = 1,
+                         const conn::CurrentOperators* operators = nullptr)
       : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
-                              settings(helpers, queue_room, workers), sink_) {
+                              settings(helpers, queue_room, workers, operators), sink_) {
     sink_.attach(switch_);
   }
 
@@ -188,8 +189,10 @@ class SwitchFixture {
   }
 
   static InlineSwitch::Settings settings(slot::ReductionHelpers* helpers, std::uint32_t queue_room,
-                                         std::uint16_t workers) {
+                                         std::uint16_t workers,
+                                         const conn::CurrentOperators* operators) {
     InlineSwitch::Settings settings = small_switch(kSession);
+    settings.worker.classifier.operators = operators;
     settings.worker.helpers = helpers;
     settings.worker.queue_room = queue_room;
     settings.workers = workers;

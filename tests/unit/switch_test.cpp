@@ -1206,6 +1206,10 @@ const std::vector<DropRow> kDropRows{
      [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.collective = 4; })); }},
     {DropReason::unsupported_pair,
      [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.operation = 200; })); }},
+    {DropReason::operator_not_granted,
+     [](Scene& s) {
+       s.send(s.only([](InaSpec& i, FrameSpec&) { i.operation = 128, i.data_type = 255; }));
+     }},
     {DropReason::bad_hello,
      [](Scene& s) { s.send(s.only([](InaSpec& i, FrameSpec&) { i.collective = 1; })); }},
     {DropReason::wrong_session,
@@ -1416,6 +1420,8 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::total_without_set, "a tree of switches (tree_test)"},
     {DropReason::partial_of_unknown_ring, "a tree of switches (tree_test)"},
     {DropReason::total_early, "a tree of switches (tree_test)"},
+    {DropReason::operator_tables_differ, "hellos with operators (by_operator_test)"},
+    {DropReason::operator_disagrees, "a kernel of an operator (by_operator_test)"},
     {DropReason::disagree_payload,
      "the classifier has held each payload's size against the message's shape (slot_test)"},
 };

@@ -33,8 +33,13 @@ class TreeNode {
   /// Gives out sessions from `first_session` on.
   TreeNode(const std::vector<ring::RingSpec>& rings, std::uint32_t first_session)
       : sink_(pool_), inside(rings, std::vector<std::uint32_t>(kPorts, kMaxFrame),
-                             small_switch(first_session), sink_) {
+                             with_operators(first_session), sink_) {
     sink_.attach(inside);
+  }
+
+  /// What the switch has from now on.
+  void load(std::vector<program::LoadedOperator> rows) {
+    operators_.swap(std::make_shared<const program::LoadedOperators>(std::move(rows)));
   }
 
   std::vector<test::Sent> send(const test::Bytes& bytes, std::uint16_t port, frame::Instant now) {
@@ -59,8 +64,15 @@ class TreeNode {
   }
 
  private:
+  InlineSwitch::Settings with_operators(std::uint32_t first_session) const {
+    InlineSwitch::Settings settings = small_switch(first_session);
+    settings.worker.classifier.operators = &operators_;
+    return settings;
+  }
+
   test::FramePool pool_;
   test::RecordingSink sink_;
+  conn::CurrentOperators operators_{program::LoadedOperators()};
 
  public:
   InlineSwitch inside;

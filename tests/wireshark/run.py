@@ -221,10 +221,22 @@ class MadeFrames(unittest.TestCase):
         self.assertEqual((row["nonce"], row["session"], row["msg"]), (["0x0000feed"], ["0x0000abcd"], []))
 
     def test_another_version(self) -> None:
-        row, = dissected([packet(WRITE_ONLY, PSN, message(bytes(8), version=3))],
+        row, = dissected([packet(WRITE_ONLY, PSN, message(bytes(8), version=4))],
                          ["weir.version", "weir.ring", "weir.value", "_ws.expert.message"])
-        self.assertEqual((row["weir.version"], row["weir.ring"], row["weir.value"]), (["3"], [], []))
-        self.assertEqual(row["_ws.expert.message"], ["version 3: this dissector knows 2"])
+        self.assertEqual((row["weir.version"], row["weir.ring"], row["weir.value"]), (["4"], [], []))
+        self.assertEqual(row["_ws.expert.message"], ["version 4: this dissector knows 2 and 3"])
+
+    def test_operators(self) -> None:
+        """A hello's table, in which a switch has left an entry empty, and a message by an operator."""
+        table = bytes([129, *bytes(7), *range(32)]) + bytes(40)
+        frames = [packet(WRITE_ONLY, PSN, message(table, version=3, collective=HELLO, flags=RESULT)),
+                  packet(WRITE_ONLY, PSN + 1, message(bytes(8), version=3, op=129, dtype=255))]
+        columns = ["weir.operator", "weir.operator.digest", "weir.len", "weir.value", "_ws.expert.message", "_ws.col.Info"]
+        hello, sum_ = dissected(frames, columns)
+        self.assertEqual((hello["weir.operator"], hello["weir.operator.digest"], hello["weir.len"], hello["_ws.expert.message"]),
+                         (["129", "0"], [bytes(range(32)).hex()], ["80"], []))
+        self.assertEqual((sum_["weir.value"], sum_["_ws.expert.message"]), ([], []))
+        self.assertEqual(sum_["_ws.col.Info"], ["ring 7 rank 1/3 message 5: operator 1"])
 
     def test_values_without_a_meaning(self) -> None:
         row, = dissected([packet(WRITE_ONLY, PSN, message(bytes(8), op=9, dtype=14, collective=4))],

@@ -10,7 +10,10 @@
 -- To have it always, copy it into the folder that Help > About > Folders calls "Personal Lua Plugins".
 
 local MAGIC = 0x57454952
-local VERSION = 2
+local VERSIONS = { [2] = true, [3] = true } -- 3: of a run with a table of operators (docs/protocol.md §12)
+local AS_OPERATOR = 255
+local FIRST_OPERATOR = 128
+local ENTRY_BYTES = 40 -- of the table
 local HEADER_BYTES = 40
 local ROCE_PORT = 4791
 local ROCE_V1_TYPE = 0x8915
@@ -27,6 +30,11 @@ local COLLECTIVES = { [0] = "all-reduce", "hello", "broadcast", "barrier" }
 local TYPES = {
   [0] = "f32", "i32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "u32", "i64", "u64", "f8 E4M3", "f8 E5M2",
 }
+
+for number = FIRST_OPERATOR, 255 do
+  OPERATIONS[number] = string.format("operator %d", number - FIRST_OPERATOR)
+end
+TYPES[AS_OPERATOR] = "as the operator says"
 
 -- RC opcodes that carry messages (IBTA §9.2.1), and the bytes of RETH and immediate behind the BTH. The header is in those
 -- that begin one.
@@ -59,6 +67,8 @@ local field = {
   first_rank = ProtoField.uint16("weir.lo", "First rank below the switch that sends it"),
   kind = ProtoField.string("weir.kind", "Kind"),
   qp = ProtoField.uint32("weir.qp", "Queue pair of the sender", base.HEX),
+  operator = ProtoField.uint8("weir.operator", "Operator", base.DEC, OPERATIONS),
+  operator_digest = ProtoField.bytes("weir.operator.digest", "Digest of the operator"),
   data = ProtoField.bytes("weir.data", "Data"),
   value = ProtoField.string("weir.value", "Element"),
   packet = ProtoField.uint32("weir.packet", "Packet of the message, from 0"),
@@ -271,8 +281,8 @@ end
 local function add_header(tree, payload, header)
   tree:add(field.magic, payload(0, 4))
   local version = tree:add(field.version, payload(4, 1))
-  if header.version ~= VERSION then
-    version:add_proto_expert_info(expert.version, string.format("version %d: this dissector knows %d", header.version, VERSION))
+  if not VERSIONS[header.version] then
+    version:add_proto_expert_info(expert.version, string.format("version %d: this dissector knows 2 and 3", header.version))
     return
   end
   add_named(tree, field.operation, payload(5, 1), OPERATIONS)
@@ -297,7 +307,23 @@ local function add_cut_data(tree, data_bytes, there, who)
   tree:add(field.cut, string.format("data cut by the %s: %d of %d bytes are there", who, there, data_bytes)):set_generated()
 end
 
+-- A hello's table. A switch leaves an entry empty whose operator it does not have.
+local function add_operators(tree, data)
+  for at = 0, data:len() - ENTRY_BYTES, ENTRY_BYTES do
+    local number = data(at, 1):uint()
+    if number == 0 then
+      tree:add(field.operator, data(at, 1)):append_text(", which a switch on the way lacks")
+    else
+      tree:add(field.operator, data(at, 1))
+      tree:add(field.operator_digest, data(at + 8, ENTRY_BYTES - 8))
+    end
+  end
+end
+
 local function add_data(tree, data, header)
+  if is_hello(header) then
+    return add_operators(tree, data)
+  end
   local element = ELEMENTS[header.type]
   local item = tree:add(field.data, data)
   if element == nil then
@@ -331,7 +357,8 @@ local function summary_of(place)
   local header = place.message.header
   local what = COLLECTIVES[header.collective] or string.format("collective %d", header.collective)
   if what == "all-reduce" then
-    what = string.format("%s of %s", OPERATIONS[header.operation] or string.format("operation %d", header.operation),
+    local is_users = header.type == AS_OPERATOR
+    what = is_users and OPERATIONS[header.operation] or string.format("%s of %s", OPERATIONS[header.operation] or string.format("operation %d", header.operation),
       TYPES[header.type] or string.format("type %d", header.type))
   elseif what == "broadcast" then
     what = string.format("broadcast by rank %d", header.root)
@@ -422,7 +449,7 @@ local function add_packet(tree, packet, place, pinfo)
   add_place(item, place, pinfo.number)
   if packet.there < packet.payload_bytes then
     add_cut_data(item, packet.payload_bytes - data_at, packet.there - data_at, place.is_quoted and "ICMP error" or "capture")
-  elseif header.version == VERSION and packet.payload_bytes > data_at then
+  elseif VERSIONS[header.version] and packet.payload_bytes > data_at then
     add_data(item, packet.payload(data_at), header)
   end
 end

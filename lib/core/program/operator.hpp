@@ -5,13 +5,19 @@
 #include "program/digest.hpp"
 #include "program/fold_program.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace weir::program {
+
+/// At most so many ns for a KiB of each rank's payload, by counting lanes and steps: the same on
+/// each machine.
+double price_of(const Code& code);
 
 inline constexpr std::size_t kMaxLoaded = 256; // at once, in a process
 
@@ -22,7 +28,9 @@ class Operator {
   /// rule in its trial, and std::runtime_error when kMaxLoaded are there.
   static std::shared_ptr<const Operator> load(std::string_view text);
 
-  Operator(FoldProgram program, const Digest& digest);
+  /// `stand_in`: a kernel that folds whole packets to the same bits, faster than the loops;
+  /// nullptr: there is none. Of each kCheckEvery packets that it folds the loops fold one too.
+  Operator(FoldProgram program, const Digest& digest, op::ReduceKernel stand_in = nullptr);
   ~Operator();
   Operator(const Operator&) = delete; // its kernel knows its address
   Operator& operator=(const Operator&) = delete;
@@ -38,14 +46,42 @@ class Operator {
 
   const Digest& digest() const { return digest_; }
 
-  /// At most so many ns for a KiB of each rank's payload, by counting lanes and steps: the same on
-  /// each machine.
+  static constexpr std::uint32_t kCheckEvery = 4096; // packets
+
+  /// Whether the stand-in and the loops gave other bits for a packet. From then on the loops fold.
+  bool disagrees() const { return disagrees_.load(std::memory_order_relaxed); }
+
+  /// Packets whose fold was counted, and how many of them have a flag: for people.
+  struct Use {
+    std::uint64_t packets = 0;
+    std::uint64_t flagged = 0;
+  };
+
+  Use use() const {
+    return {packets_.load(std::memory_order_relaxed), flagged_.load(std::memory_order_relaxed)};
+  }
+
+  /// A packet's fold, for use(). Returns whether it has a flag. Any thread may count.
+  bool count(std::span<const std::uint8_t> result) const;
+
   double price() const { return price_; }
 
  private:
+  friend struct OperatorPlace; // which calls fold()
+
+  void fold(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+            op::Copies copies) const;
+  void fold_twice(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+                  op::Copies copies) const;
+
   FoldProgram program_;
   Digest digest_;
   double price_;
+  op::ReduceKernel stand_in_;
+  mutable std::atomic<std::uint32_t> until_check_ = 0; // packets, about: threads may share them
+  mutable std::atomic<bool> disagrees_ = false;
+  mutable std::atomic<std::uint64_t> packets_ = 0;
+  mutable std::atomic<std::uint64_t> flagged_ = 0;
   std::size_t place_ = 0; // of its kernel
   op::ReduceKernel kernel_ = nullptr;
 };

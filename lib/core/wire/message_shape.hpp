@@ -27,6 +27,8 @@ struct MessageShape {
 
   std::uint64_t message_bytes() const { return std::uint64_t{data_bytes} + kInaHeaderBytes; }
 
+  bool is_by_operator() const { return data_type == kAsOperator; }
+
   /// As if by member; in two comparisons.
   [[gnu::always_inline]] bool operator==(const MessageShape& other) const {
     constexpr std::size_t bytes = offsetof(MessageShape, collective) + sizeof collective;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "wire/parse.hpp"
 
+#include "wire/operator_table.hpp"
+
 namespace weir::wire {
 namespace {
 
@@ -204,7 +206,8 @@ const InaHeader* find_ina_header(const ParsedBytes& frame) {
 
 bool is_hello(const ParsedBytes& frame, const InaHeader& ina) {
   return ina.collective == static_cast<std::uint8_t>(Collective::hello) &&
-         frame.packet.payload_bytes == sizeof(InaHeader);
+         frame.packet.payload_bytes >= sizeof(InaHeader) &&
+         may_be_table(ina.version, frame.packet.payload_bytes - sizeof(InaHeader));
 }
 
 } // namespace weir::wire

@@ -409,6 +409,12 @@ Verdict Classifier::data_start(const Opening& opening, Connection* connection, s
     return dropped(DropReason::no_connection);
   }
   connection->count_packet(now);
+  const bool lacks_operator =
+      opening.shape.is_by_operator() &&
+      incarnations_.operator_named(opening.sender.ring, opening.shape.operation) == nullptr;
+  if (lacks_operator) {
+    return refused(opening.sender, DropReason::operator_not_granted);
+  }
   return enter_history(opening);
 }
 

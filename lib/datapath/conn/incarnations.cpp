@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace weir::conn {
 using frame::Frame;
 using wire::InaHeader;
 using wire::MessageShape;
+using wire::OperatorEntry;
+using wire::OperatorTable;
 
 namespace {
 
@@ -38,12 +41,35 @@ std::uint64_t sixteen_ack_timeouts(std::uint8_t exponent) {
   return 16 * recovery::ack_timeout_ns(exponent) / frame::kNsPerMs;
 }
 
-/// The reason why two hellos disagree. Other fields of their shapes are fixed.
-std::optional<DropReason> disagreement(const MessageShape& a, const MessageShape& b) {
-  if (a.operation != b.operation) {
+/// Whether two tables have the same operators, but for those that a switch on the way lacks.
+bool are_alike(const OperatorTable& one, const OperatorTable& other) {
+  return std::ranges::equal(one.entries(), other.entries(),
+                            [](const OperatorEntry& a, const OperatorEntry& b) {
+                              return a == b || a.is_empty() || b.is_empty();
+                            });
+}
+
+/// The reason why a waiting hello and another one, or its result, disagree. Other fields of their
+/// shapes are fixed.
+std::optional<DropReason> disagreement(const Frame& waiting, const Opening& other) {
+  const MessageShape shape = shape_of(header_of(waiting));
+  if (shape.operation != other.shape.operation) {
     return DropReason::disagree_operation;
   }
-  return a.data_type == b.data_type ? std::nullopt : std::optional(DropReason::disagree_type);
+  if (shape.data_type != other.shape.data_type) {
+    return DropReason::disagree_type;
+  }
+  return are_alike(table_of(waiting), table_of(other.frame))
+             ? std::nullopt
+             : std::optional(DropReason::operator_tables_differ);
+}
+
+/// What message 0 says of operators is what the switch has agreed on: its fold is any of these.
+void write_operators(Frame& hello, const OperatorTable& operators) {
+  const auto bytes = operators.bytes();
+  if (!bytes.empty()) {
+    std::memcpy(hello.payload() + sizeof(InaHeader), bytes.data(), bytes.size());
+  }
 }
 
 } // namespace
@@ -86,7 +112,8 @@ Incarnations::Incarnations(const ring::CurrentRings& current,
                   settings.hash_key),
       ports_(settings.ports_of_members != nullptr ? *settings.ports_of_members
                                                   : own_ports_.emplace(current)),
-      owners_(settings.owners), worker_(settings.worker), spare_children_(settings.spare_children) {
+      owners_(settings.owners), worker_(settings.worker), operators_(settings.operators),
+      spare_children_(settings.spare_children) {
   rings_.reserve(current_->rings().size() + settings.spare_rings);
   rings_.resize(current_->rings().size());
   for (const std::uint16_t ring : rings) {
@@ -155,10 +182,65 @@ std::optional<DropReason> Incarnations::why_not_waiting(RingConnections& state,
     state.hellos.hear(*known);
     return DropReason::repeat_held;
   }
-  const WaitingHello* others = state.hellos.find(incarnation);
-  return others == nullptr
-             ? std::nullopt
-             : disagreement(MessageShape::of(header_of(*others->frame)), opening.shape);
+  const auto children = static_cast<std::uint16_t>(state.beginning.size());
+  for (std::uint16_t child = 0; child < children; ++child) {
+    const WaitingHello* other = state.hellos.find(child, incarnation);
+    const auto reason = other == nullptr ? std::nullopt : disagreement(*other->frame, opening);
+    if (reason) {
+      return reason;
+    }
+  }
+  return std::nullopt;
+}
+
+/// By entry, those of all hellos of the set that this switch grants to the ring; else empty.
+OperatorTable Incarnations::agreed_operators(std::uint16_t ring,
+                                             const Incarnation& incarnation) const {
+  const RingConnections& state = *rings_[ring];
+  const auto children = static_cast<std::uint16_t>(state.beginning.size());
+  OperatorTable table = table_of(*state.hellos.find(0, incarnation)->frame);
+  for (std::uint16_t child = 1; child < children; ++child) {
+    table.keep_common(table_of(*state.hellos.find(child, incarnation)->frame));
+  }
+  for (OperatorEntry& entry : table.entries()) {
+    if (granted(ring, entry) == nullptr) {
+      entry = {};
+    }
+  }
+  return table;
+}
+
+const program::Operator* Incarnations::granted(std::uint16_t ring,
+                                               const OperatorEntry& entry) const {
+  if (operators_ == nullptr || entry.is_empty()) {
+    return nullptr;
+  }
+  const ring::RingSpec& spec = current_->rings()[ring].spec();
+  return (*operators_)->granted(entry.digest, spec.tenant, spec.id);
+}
+
+/// The incarnation that begins folds by these. All are granted.
+void Incarnations::agree_on(std::uint16_t ring, const OperatorTable& operators) {
+  const auto entries = operators.entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const program::Operator* by = granted(ring, entries[i]);
+    rings_[ring]->operators[i] = {entries[i].number, by, by != nullptr && by->disagrees()};
+  }
+}
+
+bool Incarnations::uses(std::uint16_t ring, const program::Digest& digest) const {
+  const RingConnections& state = *rings_[ring];
+  if (std::ranges::any_of(state.operators, [&](const RunOperator& one) {
+        return one.by != nullptr && one.by->digest() == digest;
+      })) {
+    return true;
+  }
+  const auto last = static_cast<std::uint16_t>(state.beginning.size() - 1u);
+  return std::ranges::any_of(state.hellos.of(last), [&](const WaitingHello& hello) {
+    return hello.frame != nullptr && state.hellos.has_climbed(hello.incarnation) &&
+           std::ranges::count(agreed_operators(ring, hello.incarnation).entries(), digest,
+                              &OperatorEntry::digest) != 0;
+  });
 }
 
 Verdict Incarnations::wait(RingConnections& state, const Opening& opening, std::uint64_t now) {
@@ -201,15 +283,25 @@ Verdict Incarnations::greet_from_above(const Opening& total, std::uint64_t now) 
   if (!state.hellos.has_climbed(incarnation)) {
     return refused(total.sender, DropReason::total_without_set);
   }
-  if (const auto reason =
-          disagreement(shape_of(header_of(*state.hellos.find(incarnation)->frame)), total.shape)) {
+  if (const auto reason = disagreement(*state.hellos.find(incarnation)->frame, total)) {
     return refused(total.sender, *reason);
+  }
+  if (!has_all(total)) {
+    return refused(total.sender, DropReason::operator_tables_differ);
   }
   if (connections_.take_in(queue_pair_of(total.frame), now) == nullptr) {
     return dropped(DropReason::connection_table_full);
   }
   state.complete = incarnation;
   return {.step = Step::descend, .ring = total.sender.ring, .child = total.sender.child};
+}
+
+/// The switch above may name only what has gone up, and what is still here.
+bool Incarnations::has_all(const Opening& total) const {
+  const OperatorTable above = table_of(total.frame);
+  OperatorTable common = above;
+  common.keep_common(agreed_operators(total.sender.ring, incarnation_begun_by(total.ina)));
+  return common == above;
 }
 
 bool Incarnations::is_awaited(const ring::RingChild& sender, const WaitingHello& hello) {
@@ -238,11 +330,14 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
   end_incarnation(ring);
   state.incarnation = std::exchange(state.complete, std::nullopt);
   assert(state.incarnation && state.hellos.is_complete(*state.incarnation));
+  const OperatorTable operators = agreed_operators(ring, *state.incarnation);
+  agree_on(ring, operators);
   state.epoch = state.incarnation->epoch;
   state.session = sessions_.draw(state.session);
   for (std::uint16_t child = 0; child < state.beginning.size(); ++child) {
     const WaitingHello hello = state.hellos.take(*state.hellos.find(child, *state.incarnation));
     admit(hello, {ring, child}, now);
+    write_operators(*hello.frame, operators);
     state.beginning[child] = hello.frame;
   }
   give_up_if(ring, DropReason::hello_given_up, [&](const WaitingHello& hello) {
@@ -279,6 +374,7 @@ Incarnations::Sets Incarnations::sets_that_stay(std::uint16_t ring) {
 std::span<Frame* const> Incarnations::begin_below(Frame& total, const ring::RingChild& parent,
                                                   std::uint64_t now) {
   const auto hellos = begin(parent.ring, now);
+  agree_on(parent.ring, table_of(total)); // has_all() has said yes
   rings_[parent.ring]->parent_session = header_of(total).session.get();
   admit_parent(total, parent, now);
   return hellos;
@@ -424,6 +520,7 @@ void Incarnations::end_incarnation(std::uint16_t ring) {
   }
   state.retired.add(state.incarnation->nonce);
   state.incarnation.reset();
+  state.operators = {};
   for (Connection* connection : state.admitted) {
     if (connection != nullptr) {
       leave_ring(*connection);

@@ -12,10 +12,13 @@
 #include "conn/verdict.hpp"
 #include "conn/waiting_hellos.hpp"
 #include "frame/frame.hpp"
+#include "program/loaded_operators.hpp"
 #include "recovery/flow.hpp"
+#include "ring/current.hpp"
 #include "ring/current_rings.hpp"
 #include "weir/reasons.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -52,6 +55,18 @@ struct LiveConnection {
   const std::uint32_t* session = nullptr; // of the ring's incarnation
 };
 
+/// An operator that an incarnation has agreed on (docs/protocol.md §12).
+struct RunOperator {
+  std::uint8_t number = 0; // as messages name it; 0: none
+  const program::Operator* by = nullptr;
+  bool has_loops_alone = false; // its kernel was off before
+
+  /// Whether its kernel has given other bits than its loops, in this incarnation perhaps.
+  bool fails() const { return by != nullptr && !has_loops_alone && by->disagrees(); }
+};
+
+using CurrentOperators = ring::Current<program::LoadedOperators>;
+
 /// What is known of the connections of one ring and of their incarnation. It takes time to make and
 /// to free.
 class RingConnections {
@@ -75,6 +90,7 @@ class RingConnections {
   std::vector<MessageHistory> histories;       // by sender
   std::vector<Connection*> admitted;           // by sender; nullptr: none
   std::vector<recovery::Flow> flows;           // by sender
+  std::array<RunOperator, kMostOperators> operators{}; // of the incarnation
 };
 
 /// The lives of the incarnations of one worker's rings (docs/protocol.md §2a): their hellos wait,
@@ -93,9 +109,10 @@ class Incarnations {
     // Shared by the whole switch; they outlive the worker.
     ForeignSessions* foreign_sessions = nullptr;
     QueuePairClaims* claims = nullptr;
-    PortBindings* ports_of_members = nullptr; // nullptr: there is one worker, with its own
-    ConnectionOwners* owners = nullptr;       // nullptr: there is one worker
-    ConnectionOwners::Worker worker = 0;      // its number among them
+    PortBindings* ports_of_members = nullptr;    // nullptr: there is one worker, with its own
+    ConnectionOwners* owners = nullptr;          // nullptr: there is one worker
+    ConnectionOwners::Worker worker = 0;         // its number among them
+    const CurrentOperators* operators = nullptr; // nullptr: it never has any
   };
 
   /// `rings` are the indices of those that this worker owns; `current` outlives this object.
@@ -133,6 +150,12 @@ class Incarnations {
 
   const WaitingHello* climbing(std::uint16_t ring) const {
     return rings_[ring]->hellos.newest_complete();
+  }
+
+  /// The table of operators that goes up for such a set: what all its hellos name alike, and this
+  /// switch has for the ring.
+  wire::OperatorTable climbing_operators(std::uint16_t ring, const WaitingHello& last) const {
+    return agreed_operators(ring, last.incarnation);
   }
 
   /// Whether the switch keeps the sender of a waiting hello alive (docs/protocol.md §11.5).
@@ -187,6 +210,28 @@ class Incarnations {
   }
 
   std::uint32_t session_of(std::uint16_t ring) const { return rings_[ring]->session; }
+
+  /// Those of the running incarnation.
+  std::span<const RunOperator> operators_of(std::uint16_t ring) const {
+    return rings_[ring]->operators;
+  }
+
+  /// nullptr: the incarnation has none of this number.
+  const program::Operator* operator_named(std::uint16_t ring, Operation number) const {
+    for (const RunOperator& one : rings_[ring]->operators) {
+      if (one.number == static_cast<std::uint8_t>(number)) {
+        return one.by;
+      }
+    }
+    return nullptr;
+  }
+
+  bool has_failing_operator(std::uint16_t ring) const {
+    return std::ranges::any_of(rings_[ring]->operators, &RunOperator::fails);
+  }
+
+  /// Whether the ring's incarnation has the operator, or a set of hellos that has climbed.
+  bool uses(std::uint16_t ring, const program::Digest& digest) const;
 
   /// That messages of this sender must have: this switch's own, or that of the one above.
   std::uint32_t session_from(const ring::RingChild& sender) const {
@@ -291,6 +336,10 @@ class Incarnations {
   void take(std::uint16_t ring, RingConnections connections);
   std::optional<DropReason> why_not_taken(const Opening& opening) const;
   static std::optional<DropReason> why_not_waiting(RingConnections& ring, const Opening& opening);
+  const program::Operator* granted(std::uint16_t ring, const wire::OperatorEntry& entry) const;
+  wire::OperatorTable agreed_operators(std::uint16_t ring, const Incarnation& incarnation) const;
+  void agree_on(std::uint16_t ring, const wire::OperatorTable& operators);
+  bool has_all(const Opening& total) const;
   std::uint64_t claim_of(const frame::Frame& hello) const;
   Verdict wait(RingConnections& ring, const Opening& opening, std::uint64_t now);
   void admit(const WaitingHello& hello, const ring::RingChild& sender, std::uint64_t now);
@@ -318,6 +367,7 @@ class Incarnations {
   PortBindings& ports_;
   ConnectionOwners* owners_; // nullptr: there is one worker
   ConnectionOwners::Worker worker_;
+  const CurrentOperators* operators_;
   std::uint32_t spare_children_;                      // for whose connections there is room
   std::vector<std::optional<RingConnections>> rings_; // by index; set for this worker's
   std::vector<GivenUp> given_up_;

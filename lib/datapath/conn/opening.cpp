@@ -4,10 +4,14 @@
 #include "frame/frame.hpp"
 #include "op/collectives.hpp"
 
+#include <algorithm>
+
 namespace weir::conn {
 
 using wire::InaHeader;
 using wire::MessageShape;
+using wire::OperatorEntry;
+using wire::OperatorTable;
 using wire::Position;
 
 namespace {
@@ -44,9 +48,43 @@ bool lengths_agree(const Opening& opening, std::uint16_t mtu) {
 }
 
 bool is_reducible(const MessageShape& shape) {
+  if (shape.is_by_operator()) {
+    return shape.collective == Collective::all_reduce &&
+           static_cast<std::uint8_t>(shape.operation) >= kFirstOperator;
+  }
   return op::row_of(shape.collective).contributes == op::Who::everybody
              ? weir::is_reducible(shape.data_type, shape.operation)
              : element_size(shape.data_type) != 0;
+}
+
+/// Bytes that a message's data are a multiple of.
+std::size_t unit_of(const MessageShape& shape) {
+  return shape.is_by_operator() ? kOperatorUnit : element_size(shape.data_type);
+}
+
+/// A table of operators names each once. What a switch does not have is empty, never what a rank
+/// says.
+bool is_table(const OperatorTable& table, bool may_be_empty) {
+  for (const OperatorEntry& entry : table.entries()) {
+    if (entry.is_empty()) {
+      if (!may_be_empty) {
+        return false;
+      }
+      continue;
+    }
+    const auto alike = std::ranges::count(table.entries(), entry.number, &OperatorEntry::number);
+    const bool is_padded = std::ranges::all_of(entry.reserved, [](auto byte) { return byte == 0; });
+    if (entry.number < kFirstOperator || alike != 1 || !is_padded) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether the data behind a hello's header are what they may be.
+bool has_hello_data(const ring::Ring& ring, const Opening& opening) {
+  return wire::may_be_table(opening.ina.version, opening.shape.data_bytes) &&
+         is_table(table_of(opening.frame), !ring.is_rank(opening.sender.child));
 }
 
 bool has_fitting_root(const Opening& opening) {
@@ -68,7 +106,7 @@ std::optional<DropReason> why_differs(const ring::Ring& ring, const Opening& ope
 std::optional<DropReason> why_hello_unacceptable(const ring::Ring& ring, const Opening& opening) {
   const InaHeader& ina = opening.ina;
   const std::uint16_t sender = opening.sender.child;
-  if (ina.message_length.get() != 0 || (ring.is_rank(sender) && ina.message_id.get() != 0)) {
+  if (!has_hello_data(ring, opening) || (ring.is_rank(sender) && ina.message_id.get() != 0)) {
     return DropReason::bad_hello;
   }
   if (wire::nonce_of(ina) == 0) {
@@ -111,7 +149,7 @@ std::optional<DropReason> why_length_unacceptable(const ring::RingSpec& spec,
   if (opening.shape.message_bytes() > spec.max_message_bytes) {
     return DropReason::message_too_long;
   }
-  if (opening.shape.data_bytes % element_size(opening.shape.data_type) != 0) {
+  if (opening.shape.data_bytes % unit_of(opening.shape) != 0) {
     return DropReason::partial_element;
   }
   return lengths_agree(opening, spec.mtu) ? std::nullopt
@@ -139,7 +177,7 @@ std::optional<DropReason> why_flags_unacceptable(const ring::Ring& ring, std::ui
 
 std::optional<ForeignReason> why_foreign(const ring::RingSet& rings, const frame::Frame& frame,
                                          const InaHeader& ina, ring::RingChild& sender) {
-  if (ina.version != kInaVersion) {
+  if (!is_known_version(ina.version)) {
     return ForeignReason::unknown_version;
   }
   const auto found = rings.ring_with_id(ina.ring_id.get());

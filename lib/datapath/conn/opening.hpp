@@ -7,11 +7,13 @@
 #include "weir/reasons.hpp"
 #include "wire/headers.hpp"
 #include "wire/message_shape.hpp"
+#include "wire/operator_table.hpp"
 #include "wire/packet.hpp"
 #include "wire/sum_stamp.hpp"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace weir::conn {
 
@@ -49,6 +51,12 @@ inline std::uint32_t queue_pair_told_by(const wire::InaHeader& hello) {
 /// one.
 inline std::uint32_t message_id_of(const wire::InaHeader& ina) {
   return ina.collective == static_cast<std::uint8_t>(Collective::hello) ? 0 : ina.message_id.get();
+}
+
+/// The operators that a hello names (docs/protocol.md §12). Its packet may be of any length.
+inline wire::OperatorTable table_of(const frame::Frame& hello) {
+  return wire::OperatorTable(
+      std::span(hello.payload(), hello.packet.payload_bytes).subspan(sizeof(wire::InaHeader)));
 }
 
 /// What all senders' headers of the message say alike. The root in a hello from a switch below is

@@ -25,7 +25,7 @@ bool is_of_a_tree(const ring::RingSet& rings, const frame::Frame& frame,
 void RefusedHellos::note_difference(const ring::RingSet& rings, const frame::Frame& frame,
                                     DropReason reason, std::uint64_t now_ns) {
   const wire::InaHeader* ina = wire::find_ina_header(frame);
-  if (ina == nullptr || frame.ingress >= kPorts || ina->version != kInaVersion ||
+  if (ina == nullptr || frame.ingress >= kPorts || !is_known_version(ina->version) ||
       !wire::is_hello(frame, *ina) || !is_of_a_tree(rings, frame, *ina) ||
       !wire::icrc_is_valid(frame)) {
     return;

@@ -21,6 +21,7 @@ bool was_given_up(DropReason reason) {
   case DropReason::hello_given_up:
   case DropReason::incarnation_flush:
   case DropReason::ring_reset:
+  case DropReason::operator_disagrees:
   case DropReason::ring_withdrawn:
     return true;
   default:

@@ -152,6 +152,8 @@ struct RingCounters {
   std::uint64_t climbs = 0;         // hellos for the switch above
   std::uint64_t hellos = 0;         // hello exchanges completed
   std::uint64_t reduced_bytes = 0;  // tensor data in
+  std::uint64_t by_operator = 0;    // slots that an operator of the users' own has folded
+  std::uint64_t flagged = 0;        // those of them whose result has a flag
   std::uint64_t flushes = 0;        // epochs begun and resets
   std::array<std::uint64_t, kDropReasons> dropped{};
   Histogram slot_time_ns;  // first contribution to last

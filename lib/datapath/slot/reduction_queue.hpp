@@ -2,13 +2,19 @@
 #pragma once
 
 #include "slot/reduction.hpp"
-#include "weir/ina.hpp"
 
 #include <array>
 #include <cassert>
 #include <cstdint>
 
+namespace weir::program {
+class Operator;
+}
+
 namespace weir::slot {
+
+/// What there is to count of a reduction beside its data.
+enum class ReductionKind : std::uint8_t { usual, hello, by_operator };
 
 /// The reductions that a worker waits for, in the order in which their slots were completed. A
 /// ring's results leave in this order, whoever makes the reductions, and whenever (protocol I7).
@@ -20,7 +26,8 @@ class ReductionQueue {
     Reduction reduction;
     std::uint16_t ring = 0;
     std::uint32_t slot = 0; // of the ring
-    Collective collective{};
+    ReductionKind kind{};
+    const program::Operator* by = nullptr; // of one by_operator
     // Left before its turn; only reductions of one ring must keep their order.
     bool has_left = false;
   };

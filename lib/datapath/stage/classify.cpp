@@ -173,7 +173,16 @@ void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
 }
 
 void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
-  flush(ring, DropReason::ring_reset, now);
+  reset_ring(ring, DropReason::ring_reset, now);
+}
+
+void Classify::end_disagreeing(std::uint16_t ring, frame::Instant now) {
+  recover_.refuse_all(ring, now);
+  reset_ring(ring, DropReason::operator_disagrees, now);
+}
+
+void Classify::reset_ring(std::uint16_t ring, DropReason reason, frame::Instant now) {
+  flush(ring, reason, now);
   incarnations_.reset(ring);
   drop_given_up_hellos(now);
 }

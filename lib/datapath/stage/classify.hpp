@@ -27,6 +27,10 @@ class Classify {
   /// Drops the frames that the ring holds and ends its connections.
   void reset_ring(std::uint16_t ring, frame::Instant now);
 
+  /// As reset_ring(), because an operator of the incarnation gives other bits than its loops. The
+  /// senders are told that the work cannot go on (IBTA §9.7.5.2.8: remote operational error).
+  void end_disagreeing(std::uint16_t ring, frame::Instant now);
+
   /// See conn::Incarnations::drain.
   void drain_ring(std::uint16_t ring, frame::Instant now);
 
@@ -44,6 +48,7 @@ class Classify {
   void begin_below(const ring::RingChild& parent, frame::Frame& total, frame::Instant now);
   void take_hellos(std::uint16_t ring, std::span<frame::Frame* const> hellos, frame::Instant now);
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
+  void reset_ring(std::uint16_t ring, DropReason reason, frame::Instant now);
   void end_connections(std::uint16_t ring, frame::Instant now);
   void drop_given_up_hellos(frame::Instant now);
 

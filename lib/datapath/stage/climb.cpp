@@ -4,6 +4,8 @@
 #include "recovery/flow.hpp"
 #include "stage/graph_watch.hpp"
 #include "stage/pipeline.hpp"
+#include "wire/crc32.hpp"
+#include "wire/operator_table.hpp"
 #include "wire/parse.hpp"
 
 namespace weir::stage {
@@ -49,8 +51,11 @@ void Climb::send(std::uint16_t ring, conn::WaitingHello& last, frame::Instant no
   const frame::Frame& hello = *last.frame;
   const auto child = static_cast<std::uint16_t>(current_->rings()[ring].children() - 1u);
   const recovery::ResultTemplate headers(hello, *wire::find_ina_header(hello));
+  const wire::OperatorTable operators = incarnations_.climbing_operators(ring, last);
+  const std::span<const std::uint8_t> table = operators.bytes();
   last.climbed_ns = now.ns;
-  frame::Frame* climbing = forward_.originate(static_cast<std::uint32_t>(headers.most_bytes(0)));
+  frame::Frame* climbing =
+      forward_.originate(static_cast<std::uint32_t>(headers.most_bytes(table.size())));
   if (climbing == nullptr) {
     return;
   }
@@ -63,7 +68,8 @@ void Climb::send(std::uint16_t ring, conn::WaitingHello& last, frame::Instant no
                  .packets = 1,
                  .psn = hello.packet.psn,
                  .stamp = incarnations_.stamp_for({ring, child}),
-                 .data = {}},
+                 .data = table,
+                 .data_crc = wire::crc32(0, table)},
                 ack_request_of(hello));
   ++rings_[ring]->counters.climbs;
   passes<StageId::climb, StageId::forward>();

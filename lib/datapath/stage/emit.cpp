@@ -2,6 +2,7 @@
 #include "stage/emit.hpp"
 
 #include "op/collectives.hpp"
+#include "program/operator.hpp"
 #include "slot/result_packet.hpp"
 #include "stage/graph_watch.hpp"
 #include "stage/pipeline.hpp"
@@ -53,11 +54,26 @@ unsigned Emit::take_result(Entry& entry, frame::Instant now) {
   const auto frames = entry.reduction.task().frames.size();
   ring.slots.make_ready(entry.slot, entry.reduction.crc());
   ++ring.counters.slots_completed;
-  ring.counters.hellos += entry.collective == Collective::hello ? 1 : 0;
+  if (entry.kind != slot::ReductionKind::usual) [[unlikely]] {
+    count_special(entry, ring, now);
+  }
   ring.counters.reduced_bytes += frames * entry.reduction.task().result.size();
   ring.counters.slot_time_ns.add(now.ns - ring.slots.first_arrival_of(entry.slot));
   entry.has_left = true;
   return release_due(entry.ring, now);
+}
+
+/// What its kernel has found out about itself ends the incarnation when the ring's timer comes.
+void Emit::count_special(const Entry& entry, RingState& ring, frame::Instant now) {
+  if (entry.kind == slot::ReductionKind::hello) {
+    ++ring.counters.hellos;
+    return;
+  }
+  ++ring.counters.by_operator;
+  ring.counters.flagged += entry.by->count(entry.reduction.task().result) ? 1 : 0;
+  if (incarnations_.has_failing_operator(entry.ring)) {
+    schedule_.expect(entry.ring, now.ns);
+  }
 }
 
 unsigned Emit::release_due(std::uint16_t index, frame::Instant now) {

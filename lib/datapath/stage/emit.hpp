@@ -40,6 +40,8 @@ class Emit {
  private:
   enum class AckRequest : std::uint8_t { as_sent, yes };
 
+  [[gnu::noinline]] void count_special(const slot::ReductionQueue::Entry& entry, RingState& ring,
+                                       frame::Instant now);
   unsigned take_result(slot::ReductionQueue::Entry& entry, frame::Instant now);
   unsigned release_due(std::uint16_t ring, frame::Instant now);
   unsigned release_partial_sums(std::uint16_t ring, frame::Instant now);

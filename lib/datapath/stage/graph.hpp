@@ -39,21 +39,21 @@ namespace weir::stage {
     Stages::of(aggregate, emit, recover, climb, queue),                                            \
     Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag, \
               partial_flag, raw_from_switch, raw_from_parent, queue_pair_untold, ring_differs,     \
-              range_differs, total_without_set, partial_of_unknown_ring, reserved_bits,            \
-              unsupported_collective, unsupported_pair, bad_root, barrier_data, bad_hello,         \
-              bad_nonce, wrong_nonce, bad_ack_timeout, wrong_epoch, wrong_session,                 \
-              message_too_long, partial_element, old_epoch, retired_nonce, hello_elsewhere,        \
-              hello_conflict, hello_displaced, hello_overtaken, hello_given_up, ring_draining,     \
-              no_connection, unclassified, dead_connection, wrong_port, unsupported_request,       \
-              unannounced, window_exceeded, history_conflict, connection_table_full, out_of_turn,  \
-              stale_repeat, disagree_operation, disagree_type, repeat_held, ring_reset,            \
-              ring_withdrawn),                                                                     \
+              range_differs, operator_tables_differ, operator_not_granted, operator_disagrees,     \
+              total_without_set, partial_of_unknown_ring, reserved_bits, unsupported_collective,   \
+              unsupported_pair, bad_root, barrier_data, bad_hello, bad_nonce, wrong_nonce,         \
+              bad_ack_timeout, wrong_epoch, wrong_session, message_too_long, partial_element,      \
+              old_epoch, retired_nonce, hello_elsewhere, hello_conflict, hello_displaced,          \
+              hello_overtaken, hello_given_up, ring_draining, no_connection, unclassified,         \
+              dead_connection, wrong_port, unsupported_request, unannounced, window_exceeded,      \
+              history_conflict, connection_table_full, out_of_turn, stale_repeat,                  \
+              disagree_operation, disagree_type, repeat_held, ring_reset, ring_withdrawn),         \
     Traces::of(Event::waits, Event::begins))                                                       \
   X(aggregate, Aggregate, "stage/aggregate.cpp",                                                   \
     "hold it in its slot until every rank's has come", Stages::of(reduce, emit),                   \
     Drops::of(bad_icrc, disagree_operation, disagree_type, disagree_length, disagree_collective,   \
               disagree_root, disagree_payload, repeat_held, stale_repeat, window_violation,        \
-              total_early, incarnation_flush, ring_reset, ring_withdrawn),                         \
+              total_early, incarnation_flush, ring_reset, operator_disagrees, ring_withdrawn),     \
     Traces::of(Event::held, Event::completed, Event::total))                                       \
   X(reduce, Reduce, "stage/reduce.cpp", "fold the slot in rank order, here or on a helper",        \
     Stages::of(emit), Drops(), Traces())                                                           \

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint8_t kAck = wire::ack_syndrome(wire::kAckUnlimited);
 constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
+constexpr std::uint8_t kCannotGoOn = wire::nak_syndrome(wire::NakCode::remote_operational);
 constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1); // 10 us
 
 /// The RNR timer code with the longest wait that is not above `ns` (IBTA table 45).
@@ -334,6 +335,14 @@ bool Recover::say(const RingChild& sender, std::uint8_t syndrome, frame::Instant
   }
   send_answer(*frame, sender, syndrome, now);
   return true;
+}
+
+void Recover::refuse_all(std::uint16_t ring, frame::Instant now) {
+  for (std::uint16_t sender = 0; sender < incarnations_.senders_of(ring); ++sender) {
+    if (may_speak({ring, sender}, now)) {
+      say({ring, sender}, kCannotGoOn, now);
+    }
+  }
 }
 
 void Recover::send_answer(frame::Frame& frame, const RingChild& sender, std::uint8_t syndrome,

@@ -106,6 +106,9 @@ class Recover {
   /// that the hosts' own timers tell (docs/protocol.md §11.7).
   bool is_cut_off(std::uint16_t ring) const;
 
+  /// Tells the senders that their work cannot go on.
+  void refuse_all(std::uint16_t ring, frame::Instant now);
+
   /// Whether the switch may speak to the sender in its receiver's name: within patience, not where
   /// somebody lies about queue pairs, and not while the ring is cut off.
   bool may_speak(const ring::RingChild& sender, frame::Instant now) const;

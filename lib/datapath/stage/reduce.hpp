@@ -17,7 +17,10 @@ class Reduce {
   void accept(const conn::Verdict& verdict, std::uint32_t slot, frame::Instant now);
 
  private:
-  slot::Fold fold_of(std::uint16_t ring, const wire::MessageShape& shape) const;
+  slot::Fold fold_of(std::uint16_t ring, const wire::MessageShape& shape,
+                     slot::ReductionQueue::Entry& entry) const;
+  [[gnu::noinline]] slot::Fold special_fold_of(std::uint16_t ring, const wire::MessageShape& shape,
+                                               slot::ReductionQueue::Entry& entry) const;
   slot::Fold copy_of_root(const ring::Ring& ring, std::uint16_t root) const;
 
   const ring::CurrentRings& current_;

@@ -19,7 +19,7 @@ constexpr std::uint64_t kNever = Schedule::kNever;
 Timers::Timers(Pipeline& pipeline)
     : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
       rings_(pipeline.state.rings), schedule_(pipeline.state.schedule), recover_(pipeline.recover),
-      climb_(pipeline.climb) {}
+      climb_(pipeline.climb), classify_(pipeline.classify) {}
 
 void Timers::poll(frame::Instant now) {
   if (now.ns < schedule_.next()) [[likely]] {
@@ -40,6 +40,9 @@ void Timers::expect_hello(const RingChild& sender, frame::Instant now) {
 
 /// Returns when the ring is due again.
 std::uint64_t Timers::poll_ring(std::uint16_t ring, frame::Instant now) {
+  if (incarnations_.has_failing_operator(ring)) [[unlikely]] {
+    classify_.end_disagreeing(ring, now);
+  }
   const std::uint64_t of_hellos = poll_hellos(ring, now);
   return std::min(of_hellos, poll_children(ring, now));
 }

@@ -6,6 +6,7 @@
 
 namespace weir::stage {
 
+class Classify;
 class Pipeline;
 
 /// Acts where no packet comes: asks ranks whose packet is late, sends results again that nobody
@@ -40,6 +41,7 @@ class Timers {
   Schedule& schedule_;
   Recover& recover_;
   Climb& climb_;
+  Classify& classify_;
 };
 
 } // namespace weir::stage

@@ -104,10 +104,10 @@ constexpr std::string_view name_of(CallKind kind) {
 
 std::optional<CallKind> call_kind_named(std::string_view name);
 
-/// Type and first operation of a call by an operator of the users' own (docs/operators.md). Its
-/// count is in bytes.
-inline constexpr DataType kAsOperator{255};
-inline constexpr std::uint8_t kFirstOperator = 128;
+/// What a call's count counts: elements of so many bytes. 0 for a number that is no type.
+inline std::size_t bytes_of_element(DataType type) {
+  return type == kAsOperator ? 1 : element_size(type);
+}
 
 /// What becomes of a reduction's result on the hosts.
 enum class Finish : std::uint8_t {
@@ -115,7 +115,7 @@ enum class Finish : std::uint8_t {
   average = 1, // of a sum: divided by the number of ranks
 };
 
-/// What the ranks of one call must agree on.
+/// What the ranks of one call must agree on. Of kAsOperator the count is in bytes.
 struct Call {
   std::uint64_t sequence = 0; // 1, 2, … of the job
   CallKind kind = CallKind::all_reduce;

@@ -13,8 +13,6 @@
 
 namespace weir::host {
 
-inline constexpr std::size_t kOperatorUnit = 8; // bytes
-
 /// An all-reduce or reduce by an operator that no switch folds: each rank gets all ranks' data,
 /// some messages at a time, and folds them itself, with the bits that a switch would give. With
 /// each piece goes the operator's digest: no rank folds by another one.
