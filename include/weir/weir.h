@@ -43,7 +43,8 @@ typedef enum weir_status {
   WEIR_TRANSPORT_FAILURE = 8,  /* the device, the socket or the peer's transport failed */
   WEIR_PENDING = 9,            /* weir_test, weir_forming_test and their like: not done yet */
   WEIR_INTERNAL_ERROR = 10,    /* out of memory and the like */
-  WEIR_ABORTED = 11            /* a rank called weir_group_abort or weir_forming_abort */
+  WEIR_ABORTED = 11,           /* a rank called weir_group_abort or weir_forming_abort */
+  WEIR_OPERATOR_FAILED = 12    /* a switch's kernel for an operator disagrees with the text */
 } weir_status;
 
 /* Numbers as in the INA header. */

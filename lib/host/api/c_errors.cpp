@@ -41,6 +41,8 @@ weir_status status_of(ErrorCode code) {
     return WEIR_TRANSPORT_FAILURE;
   case ErrorCode::aborted:
     return WEIR_ABORTED;
+  case ErrorCode::operator_failed:
+    return WEIR_OPERATOR_FAILED;
   }
   return WEIR_INTERNAL_ERROR;
 }
@@ -69,6 +71,8 @@ const char* weir_status_name(weir_status status) {
     return "internal_error";
   case WEIR_ABORTED:
     return "aborted";
+  case WEIR_OPERATOR_FAILED:
+    return "operator_failed";
   case WEIR_RENDEZVOUS_TIMEOUT:
   case WEIR_PEER_DIED:
   case WEIR_RETRY_EXCEEDED:

@@ -9,6 +9,8 @@
 #include "host/api/request.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
+#include "program/digest.hpp"
+#include "program/operator.hpp"
 
 #include <fmt/format.h>
 
@@ -250,6 +252,23 @@ Pending Group::start_by_operator(const void* in, void* out, const Call& call, st
         fmt::format("root: found {}; allowed: 0 .. {}", call.root, world() - 1));
   }
   auto request = std::make_shared<Request>();
+  const OperatorFold fold = driver_->fold_of_operator(number);
+  if (fold == OperatorFold::in_switch) {
+    const program::MessageLayout messages{options().path_mtu, options().message_bytes};
+    request->job.buffers = {.in = static_cast<const std::uint8_t*>(in),
+                            .out = static_cast<std::uint8_t*>(out),
+                            .cut = messages.message_data()};
+    return Pending(driver_->start(std::move(request), call));
+  }
+  if (fold == OperatorFold::refused && options().fallback == Fallback::none) {
+    throw Error(
+        ErrorCode::not_aggregated, std::nullopt,
+        fmt::format("operator {} ({}, digest {}): a switch on the way lacks it; allowed: one "
+                    "that each switch has for this ring's tenant (weirctl load operator, "
+                    "weirctl show operators), or a fallback to the hosts",
+                    number, operators[number]->name(),
+                    program::to_string(operators[number]->digest())));
+  }
   const OperatorReduce::Tensor tensor{static_cast<const std::uint8_t*>(in),
                                       static_cast<std::uint8_t*>(out)};
   const program::MessageLayout layout{options().path_mtu, options().message_bytes};

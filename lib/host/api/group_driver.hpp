@@ -78,6 +78,11 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   Algorithm algorithm() const { return membership_.algorithm; }
 
+  /// Who folds by the options' operator of this number.
+  OperatorFold fold_of_operator(std::size_t number) const {
+    return membership_.fold_of_operator(number);
+  }
+
   const std::string& fallback_reason() const { return membership_.fallback_reason; }
 
   const std::vector<std::uint32_t>& used_rings() const { return membership_.used_rings; }

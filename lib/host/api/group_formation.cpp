@@ -14,11 +14,13 @@
 #include "host/rendezvous/hello_outcomes.hpp"
 #include "host/rendezvous/rendezvous.hpp"
 #include "host/switch_rings/held_rings.hpp"
+#include "program/operator.hpp"
 #include "wire/address.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -110,6 +112,7 @@ class GroupFormation {
   void share_nodes();
   void connect(const std::vector<Blob>& addresses);
   WindowConfig window_config(std::size_t channel) const;
+  wire::OperatorTable operators_for_switch() const;
   void greet();
   HelloOutcomes greet_for_node();
   HelloOutcomes exchange_hellos(const std::vector<const MessageWindow*>& windows);
@@ -130,7 +133,8 @@ class GroupFormation {
   Membership membership_;
   Rendezvous rendezvous_;
   NodeFormation nodes_;
-  std::vector<std::size_t> channels_; // that carry calls
+  std::vector<std::bitset<kMostOperators>> granted_; // by channel: what its switches have
+  std::vector<std::size_t> channels_;                // that carry calls
 };
 
 /// One rank has nobody to meet, and listens nowhere.
@@ -354,7 +358,22 @@ WindowConfig GroupFormation::window_config(std::size_t channel) const {
           .epoch = membership_.incarnation.epoch,
           .nonce = membership_.incarnation.nonce,
           .qp = membership_.transport->queue_pair(channel),
-          .ack_timeout = plan_.ack_timeout_exponent()};
+          .ack_timeout = plan_.ack_timeout_exponent(),
+          .operators = operators_for_switch()};
+}
+
+/// What the hello names. Ranks that share a NIC send one sum of theirs, which a switch could not
+/// fold in the order of ranks: then no switch folds by operators.
+wire::OperatorTable GroupFormation::operators_for_switch() const {
+  wire::OperatorTable table;
+  if (membership_.nodes.nodes() != options_.world) {
+    return table;
+  }
+  for (const auto& one : options_.operators) {
+    const auto number = static_cast<std::uint8_t>(kFirstOperator + table.entries().size());
+    table.add({.number = number, .reserved = {}, .digest = one->digest()});
+  }
+  return table;
 }
 
 /// Every rank learns every rank's outcome, so that all ranks decide alike. Who does not lead has
@@ -397,8 +416,12 @@ void GroupFormation::use_rings(const RingChoice& choice) {
   if (nodes_.leads()) {
     membership_.engine->keep(choice.kept);
   }
+  membership_.has_asked_for_operators = !operators_for_switch().entries().empty();
+  membership_.operators_of_switch.set();
   for (const std::size_t channel : choice.kept) {
     membership_.used_rings.push_back(membership_.rings[channel]);
+    membership_.operators_of_switch &=
+        nodes_.leads() ? granted_[channel] : std::bitset<kMostOperators>();
   }
   membership_.missing_rings = describe_missing(choice, membership_.rings);
 }
@@ -420,6 +443,7 @@ HelloOutcomes GroupFormation::exchange_hellos(const std::vector<const MessageWin
     const MessageWindow& window = *windows[channel];
     outcomes.push_back(
         outcome_of(channel, window, needs_advice ? window.explain_silence() : std::string()));
+    granted_.push_back(window.operators());
   }
   return outcomes;
 }

@@ -13,6 +13,7 @@
 #include "host/switch_rings/held_rings.hpp"
 #include "host/transport/transport.hpp"
 
+#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -22,21 +23,30 @@
 
 namespace weir::host {
 
+/// Who folds by an operator of the users' own.
+enum class OperatorFold : std::uint8_t {
+  in_switch,
+  hosts,   // no switch was asked
+  refused, // a switch on the way lacks it
+};
+
 /// One rank's view of the ranks that reduce together. One thread at a time.
 struct Membership {
   Incarnation incarnation;
   Algorithm algorithm = Algorithm::in_switch;
   std::string fallback_reason; // empty while the switch reduces
   std::uint64_t callers_turned_away = 0;
-  std::shared_ptr<GroupHistory> history;   // before the waiter, which knows its listener
-  std::vector<std::uint16_t> members;      // original ranks, by rank
-  NodeMap nodes;                           // which ranks share a NIC
-  std::vector<std::uint32_t> rings;        // ids, by channel
-  std::vector<std::uint32_t> used_rings;   // of those: the ones that carry the calls
-  std::string missing_rings;               // why the others do not; empty: there are none
-  std::unique_ptr<HeldRings> held_rings;   // on rank 0, if it had them made
-  std::unique_ptr<RingClaim> ring_claim;   // if the switch's configuration has them
-  std::shared_ptr<NodeMemory> node_memory; // null: no rank of the group shares a NIC
+  std::shared_ptr<GroupHistory> history;           // before the waiter, which knows its listener
+  std::vector<std::uint16_t> members;              // original ranks, by rank
+  NodeMap nodes;                                   // which ranks share a NIC
+  std::vector<std::uint32_t> rings;                // ids, by channel
+  std::vector<std::uint32_t> used_rings;           // of those: the ones that carry the calls
+  std::string missing_rings;                       // why the others do not; empty: there are none
+  bool has_asked_for_operators = false;            // the hellos named those of the options
+  std::bitset<kMostOperators> operators_of_switch; // by number: what all switches fold by
+  std::unique_ptr<HeldRings> held_rings;           // on rank 0, if it had them made
+  std::unique_ptr<RingClaim> ring_claim;           // if the switch's configuration has them
+  std::shared_ptr<NodeMemory> node_memory;         // null: no rank of the group shares a NIC
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both
@@ -64,6 +74,13 @@ struct Membership {
   }
 
   GroupStatistics statistics() const;
+
+  OperatorFold fold_of_operator(std::size_t number) const {
+    if (!has_asked_for_operators) {
+      return OperatorFold::hosts;
+    }
+    return operators_of_switch[number] ? OperatorFold::in_switch : OperatorFold::refused;
+  }
 
  private:
   void look_for_callers(Deadline now);

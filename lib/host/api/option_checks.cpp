@@ -9,6 +9,7 @@
 #include "host/rendezvous/listener.hpp"
 #include "weir/limits.hpp"
 #include "wire/address.hpp"
+#include "wire/operator_table.hpp"
 
 #include <fmt/format.h>
 
@@ -128,6 +129,12 @@ std::string defect_of_messages(const GroupOptions& options) {
   if (options.message_bytes < kInaHeaderBytes + 8 || options.message_bytes > kMaxMessageBytes) {
     return found("message_bytes", options.message_bytes,
                  fmt::format("{} .. {}", kInaHeaderBytes + 8, kMaxMessageBytes));
+  }
+  constexpr std::size_t with_operators =
+      kInaHeaderBytes + kMostOperators * sizeof(wire::OperatorEntry);
+  if (!options.operators.empty() && options.message_bytes < with_operators) {
+    return found("message_bytes", options.message_bytes,
+                 fmt::format("{} or more for a group with operators", with_operators));
   }
   if (const std::uint64_t packets = packets_under_way(options); packets > kMaxPackets) {
     return found("window", options.window,

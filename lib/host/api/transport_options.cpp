@@ -52,7 +52,8 @@ TransportPlan transport_plan(const GroupOptions& options) {
           .path_mtu = options.path_mtu,
           .window = options.window,
           .ack_timeout = ack_timeout_of(options),
-          .retry_count = options.retry_count};
+          .retry_count = options.retry_count,
+          .has_operators = !options.operators.empty()};
 }
 
 std::unique_ptr<Transport> open_software_transport(const GroupOptions& options,

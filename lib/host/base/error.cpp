@@ -25,6 +25,8 @@ std::string_view name_of(ErrorCode code) {
     return "transport_failure";
   case ErrorCode::aborted:
     return "aborted";
+  case ErrorCode::operator_failed:
+    return "operator_failed";
   }
   return "unknown";
 }

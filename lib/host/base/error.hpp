@@ -21,9 +21,10 @@ enum class ErrorCode : std::uint8_t {
   timeout,           // no progress for `timeout`
   transport_failure, // the device, the socket or the peer's transport failed
   aborted,           // a rank's program wanted no more
+  operator_failed,   // a switch's kernel for an operator gave other bits than its loops
 };
 
-inline constexpr std::uint8_t kErrorCodes = 8;
+inline constexpr std::uint8_t kErrorCodes = 9;
 
 std::string_view name_of(ErrorCode code);
 

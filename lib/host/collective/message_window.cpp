@@ -40,8 +40,10 @@ std::optional<MessageWindow::Outgoing> MessageWindow::next() {
   }
   const std::uint64_t number = next_++;
   Piece piece;
+  std::span<const std::uint8_t> table;
   if (is_greeting_) {
     write_hello();
+    table = config_.operators.bytes();
   } else {
     skip_to(number, sending_);
     piece = piece_of(number, sending_);
@@ -49,7 +51,7 @@ std::optional<MessageWindow::Outgoing> MessageWindow::next() {
   }
   assert(next_ <= end_ && next_ <= arrived_ + config_.window);
   const auto* header = reinterpret_cast<const std::uint8_t*>(&headers_[slot_of(number)]);
-  return Outgoing{number, {header, kInaHeaderBytes}, piece};
+  return Outgoing{number, {header, kInaHeaderBytes}, piece, table};
 }
 
 /// Moves on to the work that has the message. Works without messages have none.
@@ -73,7 +75,7 @@ MessageWindow::Piece MessageWindow::piece_of(std::uint64_t number, std::uint64_t
 wire::InaHeader MessageWindow::common_header(std::uint64_t number) const {
   wire::InaHeader header{};
   header.magic.set(kInaMagic);
-  header.version = kInaVersion;
+  header.version = config_.operators.entries().empty() ? kInaVersion : kInaVersionWithOperators;
   header.ring_id.set(config_.ring);
   header.rank.set(config_.rank);
   header.world.set(config_.world);
@@ -86,6 +88,7 @@ void MessageWindow::write_hello() {
   wire::InaHeader header = common_header(0);
   header.session.set(config_.nonce);
   header.collective = static_cast<std::uint8_t>(Collective::hello);
+  header.message_length.set(static_cast<std::uint32_t>(config_.operators.bytes().size()));
   header.ack_timeout = config_.ack_timeout;
   header.qp.set(config_.qp);
   headers_[0] = header;
@@ -141,17 +144,35 @@ MessageWindow::Piece MessageWindow::accept(const IncomingMessage& message) {
     skip_to(number, receiving_);
     piece = piece_of(number, receiving_);
   }
-  if (message.size() != kInaHeaderBytes + piece.bytes) {
+  const std::size_t due =
+      kInaHeaderBytes + (is_greeting_ ? config_.operators.bytes().size() : piece.bytes);
+  if (message.size() != due) {
     fail(ErrorCode::transport_failure,
-         fmt::format("found {} bytes; {} are due", message.size(), kInaHeaderBytes + piece.bytes));
+         fmt::format("found {} bytes; {} are due", message.size(), due));
   }
   if (is_greeting_) {
+    take_table(message.data);
     session_ = header.session.get();
     answer_ = Answer::aggregated;
   }
   ++arrived_;
   settle();
   return piece;
+}
+
+/// What the hello's result says of our operators: each is there, or its entry is empty.
+void MessageWindow::take_table(std::span<const std::uint8_t> bytes) {
+  const wire::OperatorTable answered(bytes);
+  for (std::size_t i = 0; i < answered.entries().size(); ++i) {
+    const wire::OperatorEntry& found = answered.entries()[i];
+    if (found != config_.operators.entries()[i] && !found.is_empty()) {
+      throw Error(
+          ErrorCode::mismatch, config_.predecessor(),
+          fmt::format("ring {}: the hello's result has another operator {} than this rank's",
+                      config_.ring, i));
+    }
+    operators_[i] = !found.is_empty();
+  }
 }
 
 /// The predecessor's hello may come before our own has left.

@@ -3,7 +3,9 @@
 
 #include "host/transport/message.hpp"
 #include "wire/headers.hpp"
+#include "wire/operator_table.hpp"
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,9 +23,10 @@ struct WindowConfig {
   std::uint32_t window = 1; // N
   std::uint32_t message_bytes = 0;
   std::uint32_t epoch = 0;
-  std::uint32_t nonce = 1;      // of this run of the job: random, not 0, equal on all ranks
-  std::uint32_t qp = 0;         // our queue pair for acknowledgements; 0: not given
-  std::uint8_t ack_timeout = 0; // its local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: not given
+  std::uint32_t nonce = 1;       // of this run of the job: random, not 0, equal on all ranks
+  std::uint32_t qp = 0;          // our queue pair for acknowledgements; 0: not given
+  std::uint8_t ack_timeout = 0;  // its local ACK timeout, 4.096 us x 2^x (IBTA §9.9); 0: not given
+  wire::OperatorTable operators; // that the hello names; empty: the run has none
 
   /// Tensor bytes of a full message. A multiple of 8, so that no element lies in two messages.
   std::size_t data_bytes() const { return (message_bytes - kInaHeaderBytes) / 8 * 8; }
@@ -75,6 +78,7 @@ class MessageWindow {
     std::uint64_t number = 0;
     std::span<const std::uint8_t> header; // valid until the message is completed
     Piece piece;
+    std::span<const std::uint8_t> table; // of a hello: its data
   };
 
   explicit MessageWindow(const WindowConfig& config);
@@ -113,6 +117,9 @@ class MessageWindow {
   /// The switch's session; valid after greeting.
   std::uint32_t session() const { return session_; }
 
+  /// The operators that all switches on the way have, by place in the table; valid after greeting.
+  std::bitset<kMostOperators> operators() const { return operators_; }
+
   std::uint64_t sent() const { return next_; }
 
   std::uint64_t arrived() const { return arrived_; }
@@ -144,6 +151,7 @@ class MessageWindow {
   void write_hello();
   void write_header(std::uint64_t number, const Piece& piece);
   wire::InaHeader common_header(std::uint64_t number) const;
+  void take_table(std::span<const std::uint8_t> bytes);
   void check_result(const wire::InaHeader& found, std::uint64_t number) const;
   void settle();
 
@@ -161,6 +169,7 @@ class MessageWindow {
   std::uint64_t arrived_ = 0;       // results so far
   std::uint64_t completed_ = 0;     // acknowledged so far
   std::uint32_t session_ = 0;
+  std::bitset<kMostOperators> operators_;
 };
 
 } // namespace weir::host

@@ -8,8 +8,6 @@
 namespace weir::host {
 namespace {
 
-constexpr std::size_t kShareAlignment = 8;
-
 /// Bytes from `begin` to before `end`.
 struct Range {
   std::size_t begin = 0;
@@ -18,7 +16,7 @@ struct Range {
 
 /// Bytes of a share, in a call that has data.
 std::size_t share_bytes(const Call& call) {
-  return call.has_data() ? call.count * element_size(call.type) : 0;
+  return call.has_data() ? call.count * bytes_of_element(call.type) : 0;
 }
 
 /// What this rank keeps of a segment's result.
@@ -42,9 +40,9 @@ std::size_t kept_bytes(const Call& call, const Place& place) {
   return segments_of(call, place) * (kept.end - kept.begin);
 }
 
-std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels) {
-  return channel == channels ? bytes
-                             : bytes / channels * channel / kShareAlignment * kShareAlignment;
+std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels,
+                        std::size_t cut) {
+  return channel == channels ? bytes : bytes / channels * channel / cut * cut;
 }
 
 Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
@@ -53,8 +51,8 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
   const std::size_t rank_bytes = share_bytes(call);
   const std::size_t segment_bytes =
       row.brings == Amount::share_of_each ? rank_bytes * place.world : rank_bytes;
-  const Range share{share_begin(segment_bytes, channel, channels),
-                    share_begin(segment_bytes, channel + 1, channels)};
+  const Range share{share_begin(segment_bytes, channel, channels, buffers.cut),
+                    share_begin(segment_bytes, channel + 1, channels, buffers.cut)};
   const Range kept = kept_of(call, place, rank_bytes);
   const Range ours{std::clamp(kept.begin, share.begin, share.end),
                    std::clamp(kept.end, share.begin, share.end)};

@@ -12,6 +12,8 @@
 
 namespace weir::host {
 
+inline constexpr std::size_t kShareAlignment = 8; // bytes
+
 /// A rank's place in its ring.
 struct Place {
   std::uint16_t rank = 0;
@@ -27,6 +29,8 @@ struct CallBuffers {
   Owner out_owner = Owner::caller;
   // In an all-gather's `out`: bytes from one rank's share to the next one's. 0: they touch.
   std::size_t stride = 0;
+  // Bytes: where channels' shares begin is a multiple of it. Of an operator, a message's data.
+  std::size_t cut = kShareAlignment;
 };
 
 /// One channel's share of a call, as messages carry it: segments of equal length, of which an
@@ -88,7 +92,8 @@ std::size_t kept_bytes(const Call& call, const Place& place);
 
 /// Where the share of channel `channel` of `channels` begins in a segment of so many bytes, between
 /// elements. Of the channel after the last: the segment's end.
-std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels);
+std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels,
+                        std::size_t cut = kShareAlignment);
 
 /// The share of channel `channel` of `channels`. Segments are cut between elements. The ranks that
 /// do not keep a reduction's result may have no `out`, and only the root of a broadcast needs an

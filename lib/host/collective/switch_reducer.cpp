@@ -21,6 +21,9 @@ std::optional<OutgoingMessage> SwitchReducer::next() {
   }
   OutgoingMessage outgoing{
       .number = message->number, .header = message->header, .result = place_of(message->piece)};
+  if (!message->table.empty()) {
+    outgoing.data = message->table;
+  }
   add_data(outgoing, message->piece);
   return outgoing;
 }

@@ -2,17 +2,21 @@
 #include "host/rendezvous/agreement.hpp"
 
 #include "host/base/control_note.hpp"
+#include "program/digest.hpp"
+#include "program/operator.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kBlobVersion = 6; // of this blob
+constexpr std::uint32_t kBlobVersion = 7; // of this blob
 
-/// The options that all ranks share. The ring ids and the address follow it.
+/// The options that all ranks share. The ring ids, the operators' digests and the address follow
+/// it.
 struct IntroductionBody {
   wire::be32 version;
   wire::be32 epoch_option;
@@ -29,6 +33,7 @@ struct IntroductionBody {
   wire::be32 nonce;
   std::array<std::uint8_t, 16> nic;
   wire::be32 user;
+  wire::be32 operators;
 };
 
 IntroductionBody body_of(const GroupOptions& options, const Introduction& own) {
@@ -46,7 +51,8 @@ IntroductionBody body_of(const GroupOptions& options, const Introduction& own) {
           wire::be32(own.incarnation.epoch),
           wire::be32(own.incarnation.nonce),
           own.residence.nic,
-          wire::be32(own.residence.user)};
+          wire::be32(own.residence.user),
+          wire::be32(static_cast<std::uint32_t>(options.operators.size()))};
 }
 
 class Comparison {
@@ -58,6 +64,21 @@ class Comparison {
       throw Error(ErrorCode::mismatch, other_,
                   fmt::format("rendezvous: rank {} says {} {}; rank {} says {}", other_, option,
                               have, own_, due));
+    }
+  }
+
+  /// No number is used that not all ranks mean the same by, to the bit.
+  void same_operator(std::size_t number, const program::Operator& ours,
+                     std::span<const std::uint8_t> digest) const {
+    program::Digest theirs{};
+    std::ranges::copy(digest, theirs.begin());
+    if (theirs != ours.digest()) {
+      throw Error(
+          ErrorCode::mismatch, other_,
+          fmt::format("operator {} ({}): rank {} has digest {}, rank {} has {}; allowed: one "
+                      "text, and libraries that give it the same results, on all ranks",
+                      number, ours.name(), other_, program::to_string(theirs), own_,
+                      program::to_string(ours.digest())));
     }
   }
 
@@ -85,12 +106,19 @@ Introduction read(const GroupOptions& options, std::uint16_t rank,
   compare.same("missing_rings", found.missing_rings.get(), own.missing_rings.get());
   compare.same("number of rings", found.rings.get(), own.rings.get());
   compare.same("ring ids left open", found.ring_ids.get(), own.ring_ids.get());
-  const std::size_t fixed = sizeof(IntroductionBody) + options.rings.size() * sizeof(wire::be32);
+  compare.same("number of operators", found.operators.get(), own.operators.get());
+  const std::size_t rings_end =
+      sizeof(IntroductionBody) + options.rings.size() * sizeof(wire::be32);
+  const std::size_t fixed = rings_end + options.operators.size() * sizeof(program::Digest);
   compare.same("at least bytes of introduction", blob.size() < fixed ? blob.size() : fixed, fixed);
   const std::uint8_t* at = blob.data() + sizeof(IntroductionBody);
   for (const std::uint32_t ring : options.rings) {
     compare.same("ring", wire::view_as<wire::be32>(at).get(), ring);
     at += sizeof(wire::be32);
+  }
+  for (std::size_t number = 0; number < options.operators.size(); ++number) {
+    compare.same_operator(number, *options.operators[number], {at, sizeof(program::Digest)});
+    at += sizeof(program::Digest);
   }
   return {{found.epoch.get(), found.nonce.get()},
           found.ring_source.get() == 0 ? RingSource::configuration : RingSource::made_now,
@@ -108,6 +136,9 @@ Blob introduce(const GroupOptions& options, const Introduction& own) {
     const wire::be32 id(ring);
     const auto bytes = bytes_of(id);
     blob.insert(blob.end(), bytes.begin(), bytes.end());
+  }
+  for (const auto& one : options.operators) {
+    blob.insert(blob.end(), one->digest().begin(), one->digest().end());
   }
   blob.insert(blob.end(), own.address.begin(), own.address.end());
   return blob;

@@ -4,6 +4,7 @@
 #include "host/base/error.hpp"
 #include "host/base/stream.hpp"
 #include "host/switch_rings/switch_module.hpp"
+#include "program/operator.hpp"
 
 #include <fmt/format.h>
 
@@ -70,6 +71,10 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
   const std::string server =
       is_managed ? servers_of(access.manager) : server_of(access.address.value_or(""));
   const std::vector<const char*> addresses = pointers_to(members);
+  std::vector<const char*> texts;
+  for (const auto& one : options.operators) {
+    texts.push_back(one->code().text.c_str());
+  }
   const bool is_chosen = options.ring_ids == RingIds::open;
   const Deadline deadline = deadline_after(Clock::now(), options.form_timeout);
   weir_hold_order order{
@@ -86,6 +91,8 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
       .nonce = nonce,
       .members = addresses.data(),
       .member_count = addresses.size(),
+      .operators = texts.data(),
+      .operator_count = texts.size(),
       .timeout_ms = 0,
       .is_stopped = [](void* self) { return static_cast<HeldRings*>(self)->is_stopped() ? 1 : 0; },
       .ended = [](void* self, const char* why) { static_cast<HeldRings*>(self)->note_end(why); },

@@ -117,6 +117,9 @@ v1::HoldRingRequest request_of(const weir_hold_order& order) {
   for (std::size_t rank = 0; rank < order.member_count; ++rank) {
     ring.add_members()->set_ip(order.members[rank]);
   }
+  for (std::size_t number = 0; number < order.operator_count; ++number) {
+    request.add_operators(order.operators[number]);
+  }
   return request;
 }
 

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Of this interface. */
-#define WEIR_SWITCH_MODULE_VERSION 4
+#define WEIR_SWITCH_MODULE_VERSION 5
 
 typedef struct weir_hold weir_hold; /* a ring that is there as long as this */
 
@@ -34,6 +34,8 @@ typedef struct weir_hold_order {
   uint32_t nonce;             /* the only one of the ring's hellos */
   const char* const* members; /* addresses in rank order */
   size_t member_count;
+  const char* const* operators; /* texts, which go with the ring; not of a job's */
+  size_t operator_count;
   uint32_t timeout_ms;
   /* Asked several times a second while the caller of `hold` waits. Not 0: the caller needs no ring
    * any more. */

@@ -310,6 +310,9 @@ Error SoftwareTransport::failure_of(const endpoint::QueuePair& queue_pair, std::
                                     std::string_view direction) const {
   const endpoint::Status status = *queue_pair.failure();
   const std::string ip = wire::to_string(queue_pair.config().remote_ip);
+  if (status == endpoint::Status::remote_operational) {
+    return plan_.remote_failure(neighbour);
+  }
   if (status != endpoint::Status::retry_exceeded) {
     return {ErrorCode::transport_failure, neighbour,
             fmt::format("rank {}: the connection {} rank {} ({}) failed: {}", plan_.rank, direction,

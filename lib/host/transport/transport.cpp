@@ -36,6 +36,21 @@ bool Spins::spin() {
   return true;
 }
 
+/// A switch says it in the receiver's name.
+Error TransportPlan::remote_failure(std::uint16_t neighbour) const {
+  if (!has_operators) {
+    return {ErrorCode::transport_failure, neighbour,
+            fmt::format("rank {}: rank {} could not go on (remote operational error)", rank,
+                        neighbour)};
+  }
+  return {
+      ErrorCode::operator_failed, std::nullopt,
+      fmt::format("rank {}: the switch has ended the run (operator_disagrees): its kernel for an "
+                  "operator gave other bits than the operator's loops, which fold from now on (its "
+                  "`show operators` says which): start the job again",
+                  rank)};
+}
+
 std::uint8_t TransportPlan::ack_timeout_exponent() const {
   std::uint8_t exponent = 1;
   while (exponent < kMaxExponent && timeout_of(exponent) < ack_timeout) {

@@ -624,6 +624,9 @@ Error VerbsTransport::failure_of(const ibv_wc& completion, Direction direction) 
   }
   const bool is_outgoing = direction == Direction::outgoing;
   const std::uint16_t neighbour = is_outgoing ? successor_ : predecessor_;
+  if (completion.status == IBV_WC_REM_OP_ERR) {
+    return plan_.remote_failure(neighbour);
+  }
   const ErrorCode code = completion.status == IBV_WC_RETRY_EXC_ERR ? ErrorCode::retry_exceeded
                                                                    : ErrorCode::transport_failure;
   const std::string_view hint =
