@@ -81,7 +81,7 @@ CallPlan with_other_collective(CallPlan plan) {
 } // namespace
 
 std::size_t CallPlan::own_bytes() const {
-  return call.kind == CallKind::barrier ? 0 : call.count * element_size(call.type);
+  return call.kind == CallKind::barrier ? 0 : call.count * host::bytes_of_element(call.type);
 }
 
 std::size_t CallPlan::given_bytes(std::uint16_t rank, std::uint16_t world) const {

@@ -55,6 +55,9 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::connection_table_full:
     return "there is room for 2H connections of each ring, of which at most H are its ring's and "
            "all others may be forgotten";
+  case DropReason::operator_tables_differ:
+  case DropReason::operator_disagrees:
+    return "all hosts and switches have the right operators (by_operator_test)";
   case DropReason::disagree_payload:
     return "equal shapes and packet numbers have equal payloads, which classification has checked";
   default:
@@ -77,6 +80,9 @@ void Coverage::hit(const CallPlan& finished) {
   hit_if(!finished.parts.empty(), Row::call_of_list);
   hit_if(call.count == 0, Row::call_empty);
   hit_if(call.root != 0, Row::call_root);
+  if (call.type == kAsOperator) {
+    return hit(Row::call_by_operator);
+  }
   types_[static_cast<std::size_t>(call.type)] += call.count != 0 ? 1 : 0;
   if (call.reduces()) {
     operations_[static_cast<std::size_t>(call.operation)] += call.count != 0 ? 1 : 0;

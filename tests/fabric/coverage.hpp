@@ -33,6 +33,9 @@ namespace weir::fabric {
   X(call_empty, "call finished, of no element")                                                    \
   X(call_root, "call finished, with a root other than 0")                                          \
   X(calls_disputed, "a job whose ranks called different things has failed")                        \
+  X(operators_agreed, "hello answered, with all operators that it named")                          \
+  X(operator_lacking, "hello answered, without an operator that a switch lacks")                   \
+  X(call_by_operator, "call finished, by an operator of the users' own")                           \
   X(dead_neighbour, "a job finished after another one died on the same links")                     \
   X(tree_climbed, "tree: a set of hellos climbed")                                                 \
   X(tree_partial_sum, "tree: a partial sum left")                                                  \

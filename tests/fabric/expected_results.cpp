@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "expected_results.hpp"
 
+#include "operators.hpp"
+
 #include <algorithm>
 
 namespace weir::fabric {
@@ -80,7 +82,12 @@ std::vector<std::uint8_t> ExpectedResults::fold_at(std::uint16_t node, std::uint
   for (const RingTree::Child& child : plan_.tree.parts[node].children) {
     tensors.push_back(child.node ? sum_of(*child.node, call) : given_by(child.ranks.first, call));
   }
-  return fold(plan_.calls[call].call.type, plan_.calls[call].call.operation, tensors);
+  const host::Call& made = plan_.calls[call].call;
+  if (made.type == kAsOperator) {
+    return fold_by_operator(made.operation, tensors,
+                            {plan_.spec.mtu, plan_.spec.max_message_bytes});
+  }
+  return fold(made.type, made.operation, tensors);
 }
 
 const std::vector<std::uint8_t>& ExpectedResults::sum_of(std::uint16_t node, std::uint32_t call) {

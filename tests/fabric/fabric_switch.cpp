@@ -2,6 +2,7 @@
 #include "fabric_switch.hpp"
 
 #include "frame/frame.hpp"
+#include "operators.hpp"
 #include "slot/result_packet.hpp"
 #include "violation.hpp"
 #include "wire/crc32.hpp"
@@ -42,6 +43,17 @@ std::vector<LinkTraits> traits_of(const Scenario& scenario, std::uint16_t node,
   return own;
 }
 
+/// What the switch has, also after a restart.
+program::LoadedOperators operators_of(const Scenario& scenario, std::uint16_t node) {
+  std::vector<std::uint32_t> with_both;
+  for (const RingPlan& ring : scenario.rings) {
+    if (ring.lacks_one != node) {
+      with_both.push_back(ring.spec.id);
+    }
+  }
+  return loaded_operators(with_both);
+}
+
 } // namespace
 
 bool is_hosts_answer(const Packet& packet) {
@@ -53,9 +65,9 @@ FabricSwitch::FabricSwitch(const Shared& shared, std::uint16_t node, std::uint64
            traits_of(shared.scenario, node, shared.scenario.to_switch),
            traits_of(shared.scenario, node, shared.scenario.from_switch)),
       world_(shared.world), scenario_(shared.scenario), coverage_(shared.coverage),
-      notes_(shared.notes), node_(node), helpers_(world_, node, seed, coverage_),
-      workers_dice_(seed * 3 + node), contributions_(scenario_.rings.size()),
-      displaced_(scenario_.rings.size()) {
+      notes_(shared.notes), node_(node), operators_(operators_of(scenario_, node)),
+      helpers_(world_, node, seed, coverage_), workers_dice_(seed * 3 + node),
+      contributions_(scenario_.rings.size()), displaced_(scenario_.rings.size()) {
   for (std::uint16_t ring = 0; ring < scenario_.rings.size(); ++ring) {
     watches_.emplace_back(scenario_, ring, node_, coverage_);
     incarnations_.emplace_back(scenario_.rings[ring], part(ring), ring, coverage_);
@@ -80,6 +92,7 @@ void FabricSwitch::install_switch(std::vector<ring::RingSpec> rings) {
   settings.mac_entries = 256;
   settings.worker.classifier.sessions = conn::SessionSource::random({world_.dice.next(), 0});
   settings.worker.classifier.plain_entries = scenario_.plain_entries;
+  settings.worker.classifier.operators = &operators_;
   settings.worker.helpers = helpers_.for_next_switch();
   settings.workers = scenario_.workers;
   settings.handover = stage::InlineSwitch::Handover::when_told;

@@ -178,6 +178,7 @@ class FabricSwitch : public network::Star<PacketPool> {
   Coverage& coverage_;
   FabricNotes& notes_;
   const std::uint16_t node_; // its number
+  conn::CurrentOperators operators_;
   SlowHelpers helpers_;
   network::Dice workers_dice_; // their own, so that the seed's other draws do not change
   bool is_handover_due_ = false;

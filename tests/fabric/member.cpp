@@ -2,6 +2,7 @@
 #include "member.hpp"
 
 #include "host/base/error.hpp"
+#include "operators.hpp"
 #include "violation.hpp"
 #include "wire/headers.hpp"
 
@@ -49,7 +50,8 @@ host::WindowConfig window_config(const Member::Shared& shared, const JobRun& run
           .epoch = run.epoch,
           .nonce = run.nonce,
           .qp = told_queue_pair(shared, run, rank),
-          .ack_timeout = exponent_within(shared.scenario.ack_timeout)};
+          .ack_timeout = exponent_within(shared.scenario.ack_timeout),
+          .operators = run.plan.has_operators ? operator_table() : wire::OperatorTable()};
 }
 
 } // namespace
@@ -233,6 +235,9 @@ bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> messa
     if (window.answer() == host::MessageWindow::Answer::plain) {
       fail("nobody aggregates");
     }
+    if (may_be_late && window.answer() == host::MessageWindow::Answer::aggregated) {
+      check_operators();
+    }
     return state_ != State::failed;
   } catch (const host::Error& error) {
     fail(error.what());
@@ -243,6 +248,22 @@ bool Member::accept(std::uint32_t immediate, std::span<const std::uint8_t> messa
       throw Violation("I1", fmt::format("rank {}: {}", rank_, error.what()));
     }
     return false;
+  }
+}
+
+/// All switches have what the result's table names, and no other.
+void Member::check_operators() {
+  const RingPlan& plan = run_.plan;
+  const std::bitset<kMostOperators> found = reducer_.window().operators();
+  const std::uint64_t due = !plan.has_operators ? 0 : plan.lacks_one ? 1 : 3;
+  if (found.to_ullong() != due) {
+    throw Violation("I1",
+                    fmt::format("ring {} rank {}: the hello's result has operators {:#b}; due "
+                                "are {:#b}",
+                                plan.spec.id, rank_, found.to_ullong(), due));
+  }
+  if (due != 0) {
+    shared_.coverage.hit(due == 1 ? Row::operator_lacking : Row::operators_agreed);
   }
 }
 

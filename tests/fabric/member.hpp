@@ -86,6 +86,7 @@ class Member : private network::Plug {
   bool take_results();
   bool take_completions();
   bool accept(std::uint32_t immediate, std::span<const std::uint8_t> message);
+  void check_operators();
   void check_arrival(std::uint64_t number, std::span<const std::uint8_t> message);
   bool begin_calls();
   void begin_call();

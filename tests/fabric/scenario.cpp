@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scenario.hpp"
 
+#include "operators.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -252,6 +254,38 @@ void draw_made_rings(Scenario& scenario, const Dice& dice) {
   }
 }
 
+/// Calls by operators of the users' own, in rings where a hello has room for their table. By dice
+/// of its own, likewise.
+void draw_operators(Scenario& scenario, const Dice& dice) {
+  Dice copy = dice;
+  Dice own(copy.next() ^ 0x6f706572);
+  constexpr std::size_t with_table = kInaHeaderBytes + kOperatorTexts * sizeof(wire::OperatorEntry);
+  for (RingPlan& ring : scenario.rings) {
+    const bool may_have = ring.role != RingRole::victim && !ring.dispute &&
+                          ring.spec.max_message_bytes >= with_table &&
+                          scenario.quest == Quest::anything;
+    if (!own.chance(20 * kPercent) || !may_have) {
+      continue;
+    }
+    ring.has_operators = true;
+    if (own.chance(30 * kPercent)) {
+      const auto& parts = ring.tree.parts;
+      const auto node = static_cast<std::uint16_t>(own.below(parts.size()));
+      ring.lacks_one = parts[node].exists() ? std::optional(node) : std::nullopt;
+    }
+    const std::uint64_t usable = ring.lacks_one ? 1 : kOperatorTexts;
+    for (CallPlan& plan : ring.calls) {
+      const bool is_whole =
+          plan.call.kind == host::CallKind::all_reduce || plan.call.kind == host::CallKind::reduce;
+      if (is_whole && plan.parts.empty() && own.chance(70 * kPercent)) {
+        plan.call.count = plan.own_bytes() / kOperatorUnit * kOperatorUnit;
+        plan.call.type = kAsOperator;
+        plan.call.operation = static_cast<Operation>(kFirstOperator + own.below(usable));
+      }
+    }
+  }
+}
+
 /// Switches of a tree lie to one another. By dice of its own, likewise.
 void draw_attacked_trees(Scenario& scenario, const Dice& dice) {
   Dice copy = dice;
@@ -293,6 +327,7 @@ void draw_rings(Scenario& scenario, Dice& dice) {
   draw_made_rings(scenario, dice);
   draw_lies(scenario, dice);
   draw_dispute(dice, scenario.rings.back());
+  draw_operators(scenario, dice);
 }
 
 /// A switch with a part in the ring.

@@ -105,7 +105,9 @@ struct RingPlan {
   std::vector<CallPlan> calls;
   Ppm pauses = 0; // chance that a rank computes after it has begun a call
   std::optional<Dispute> dispute;
-  bool is_made = false; // for each run anew, with the run's nonce
+  bool is_made = false;                   // for each run anew, with the run's nonce
+  bool has_operators = false;             // the ranks' hellos name some of the users' own
+  std::optional<std::uint16_t> lacks_one; // the switch that has only the first of them
 
   /// What the rank calls.
   const CallPlan& call_of(std::uint16_t rank, std::uint32_t call) const {

@@ -2,6 +2,7 @@
 #include "sum_watch.hpp"
 
 #include "frame/frame.hpp"
+#include "operators.hpp"
 #include "violation.hpp"
 #include "wire/crc32.hpp"
 #include "wire/headers.hpp"
@@ -18,6 +19,16 @@ namespace {
 
 std::uint64_t name_of(std::uint16_t host, std::uint32_t queue_pair) {
   return std::uint64_t{host} << 24 | queue_pair;
+}
+
+/// Whether the switch is this one or below it.
+bool is_below(const RingTree& tree, std::uint16_t above, std::uint16_t node) {
+  for (std::optional<std::uint16_t> at = node; at; at = tree.parts[*at].parent) {
+    if (*at == above) {
+      return true;
+    }
+  }
+  return false;
 }
 
 } // namespace
@@ -169,6 +180,21 @@ void SumWatch::check_header(const Passage& passage, const Packet& packet, bool i
   }
 }
 
+/// A hello names those that the switch and all below it have; its result those that all have.
+void SumWatch::check_table(const Passage& passage, std::span<const std::uint8_t> table) const {
+  const RingPlan& plan = passage.connection.run->plan;
+  wire::OperatorTable due = operator_table();
+  const auto lacks = plan.lacks_one;
+  if (lacks && (!passage.goes_up || is_below(plan.tree, passage.departure.node, *lacks))) {
+    due.entries()[1] = {};
+  }
+  if (!std::ranges::equal(table, due.bytes())) {
+    throw Violation("I1",
+                    fmt::format("ring {} rank {}: switch {} sends another table of operators",
+                                plan.spec.id, passage.connection.rank, passage.departure.node));
+  }
+}
+
 /// A broadcast's packets that go up carry what nobody reads, unless the root is below.
 void SumWatch::check_data(const Passage& passage, const Packet& packet,
                           const ExpectedResults::PacketShare& share) const {
@@ -178,6 +204,9 @@ void SumWatch::check_data(const Passage& passage, const Packet& packet,
   const std::size_t header = share.starts_message ? kInaHeaderBytes : 0;
   const auto payload =
       packet.bytes().subspan(frame.packet.payload_offset, frame.packet.payload_bytes);
+  if (share.share == nullptr && run.plan.has_operators) {
+    return check_table(passage, payload.subspan(header));
+  }
   if (payload.size() != header + share.bytes) {
     throw Violation("I1",
                     fmt::format("ring {} rank {}: switch {} sends a packet of {} bytes, due "

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 namespace weir::fabric {
@@ -71,6 +72,7 @@ class SumWatch {
   const Connection* find(const Packet& packet) const;
   std::optional<Passage> passage_of(const Connection& connection, const Departure& departure) const;
   void check_port(const Passage& passage) const;
+  void check_table(const Passage& passage, std::span<const std::uint8_t> table) const;
   void check_header(const Passage& passage, const Packet& packet, bool is_hello) const;
   void check_data(const Passage& passage, const Packet& packet,
                   const ExpectedResults::PacketShare& share) const;
