@@ -4,6 +4,7 @@
 
 #include "complaint.hpp"
 #include "fabric_commands.hpp"
+#include "files/whole_file.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
 #include "rpc/client.hpp"
@@ -11,11 +12,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -31,7 +35,8 @@ constexpr const char* kHead =
     "Asks or orders what the switch's prompt can: `weirctl help` lists "
     "it, `weirctl show ring all json`\n"
     "is an example. `weirctl fabric help` lists what can be asked of a fabric's manager. Files are "
-    "those of the machine where the switch runs.\n"
+    "those of the machine where the switch runs, but for `load operator FILE` and `test operator "
+    "DIGEST FILE...`.\n"
     "\n";
 constexpr const char* kTail = "\n"
                               "Exit status: 0; 1 when the switch is not reached or cannot do it "
@@ -112,6 +117,29 @@ void print(const std::string& text) {
   app::print(text::printable_lines(text));
 }
 
+/// A file of this machine, not of the switch's: a text or a packet of an operator.
+std::string contents_of(const std::string& file) {
+  if (auto contents = files::read_whole(file)) {
+    return *contents;
+  }
+  throw UsageError(fmt::format("{}: cannot be read", file));
+}
+
+/// 32 bytes of the result in a line.
+std::string tested(rpc::Client& client, const std::string& digest,
+                   const std::vector<std::string>& files) {
+  std::vector<std::string> packets;
+  std::ranges::transform(files, std::back_inserter(packets), contents_of);
+  std::string text;
+  const std::string result = client.test_operator(digest, packets);
+  for (std::size_t at = 0; at < result.size(); ++at) {
+    constexpr std::size_t in_line = 32;
+    text += at % in_line == 0 ? fmt::format("{}{:04}  ", at == 0 ? "" : "\n", at) : "";
+    text += fmt::format("{:02x}", static_cast<unsigned char>(result[at]));
+  }
+  return text + "\n";
+}
+
 void run(const Options& options, const app::CommandLine& line) {
   const command::Words words(line.words.begin(), line.words.end());
   const bool is_fabric = !words.empty() && words.front() == "fabric";
@@ -128,6 +156,11 @@ void run(const Options& options, const app::CommandLine& line) {
     throw UsageError("no words; `weirctl help` lists them, see also weirctl --help");
   } else if (options.period.count() != 0) {
     client.watch(words, options.period, print);
+  } else if (words.size() == 3 && words[0] == "load" && words[1] == "operator") {
+    print(client.load_operator(contents_of(words[2])));
+  } else if (words.size() > 3 && words[0] == "test" && words[1] == "operator") {
+    const std::vector<std::string> files(words.begin() + 3, words.end());
+    print(tested(client, words[2], files));
   } else {
     print(client.execute(words));
   }

@@ -5,6 +5,7 @@
 
 #include "complaint.hpp"
 #include "config/config.hpp"
+#include "config/operators.hpp"
 #include "control/settings.hpp"
 #include "file_uses.hpp"
 #include "frame/frame.hpp"
@@ -353,7 +354,7 @@ class Replay {
   Replay(const Options& options, const config::Config& config)
       : ports_(ports_by_mac(config)), capture_(options.in),
         outside_(stations_outside(capture_, ports_)), reader_(capture_), writer_(options.out),
-        sink_(writer_, config.ports.size()),
+        sink_(writer_, config.ports.size()), operators_(config::operators_of(config)),
         switch_(config.rings, limits(config), settings(options, config), sink_) {
     sink_.attach(switch_);
     switch_.bridge().shut(control::unbridged_ports(config), l2::Bridge::Why::configured);
@@ -424,13 +425,14 @@ class Replay {
     reached_ = now;
   }
 
-  static stage::InlineSwitch::Settings settings(const Options& options,
-                                                const config::Config& config) {
+  stage::InlineSwitch::Settings settings(const Options& options,
+                                         const config::Config& config) const {
     stage::InlineSwitch::Settings settings;
     settings.mac_entries = config.l2.entries;
     settings.mac_aging_ms = control::milliseconds(config.l2.aging_s);
     settings.worker.classifier = control::classifier_settings(
         config, conn::SessionSource::counting_from(options.session), {});
+    settings.worker.classifier.operators = &operators_;
     settings.worker.level = op::best_cpu_level();
     return settings;
   }
@@ -459,6 +461,7 @@ class Replay {
   CaptureSink sink_;
   CaptureClock clock_;
   frame::Instant reached_; // time does not go back
+  conn::CurrentOperators operators_;
   stage::InlineSwitch switch_;
 };
 

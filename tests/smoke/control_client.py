@@ -7,6 +7,7 @@
     control_client.py ADDRESS watch JSON COUNT       so many answers of WatchStatistics
     control_client.py ADDRESS hold JSON              holds a ring, and says so, until the switch or somebody ends it
     control_client.py ADDRESS count COUNT            how many of so many questions are answered
+    control_client.py ADDRESS load COUNT TEXT        loads so many operators, the text under other names, and counts
     control_client.py ADDRESS flood CALLS            watches with so many calls, prints the first refusal's code,
                                                      and asks with as many at once until it is killed
 
@@ -17,6 +18,7 @@ A process of its own, because gRPC's threads and the tests' forks do not go toge
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -60,8 +62,10 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def text_field(number: int, text: str) -> bytes:
-    assert len(text) < 0x80
-    return bytes([number << 3 | 2, len(text)]) + text.encode()
+    data = text.encode()
+    assert len(data) < 0x4000
+    length = [len(data)] if len(data) < 0x80 else [len(data) & 0x7F | 0x80, len(data) >> 7]
+    return bytes([number << 3 | 2, *length]) + data
 
 
 def of(number: int, data: bytes) -> list[Any]:
@@ -127,6 +131,17 @@ class Client:
             return False
         return True
 
+    def load(self, calls: int, text: str) -> dict[str, int]:
+        """With many calls under way."""
+        load = self._channel.unary_unary(f"/{SERVICE}/LoadOperator")
+        counts = {"calls": calls, "loaded": 0, "refused": 0}
+        for begin in range(0, calls, 50):
+            texts = [re.sub("(?m)^name .*", f"name n{number}", text) for number in range(begin, min(begin + 50, calls))]
+            for code in [call.code() for call in [load.future(text_field(1, one)) for one in texts]]:
+                counts["loaded"] += code == grpc.StatusCode.OK
+                counts["refused"] += code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        return counts
+
     def flood(self, calls: int) -> None:
         watched = text_field(1, "show") + text_field(1, "memory") + bytes([2 << 3, 100])
         watchers = [self._channel.unary_stream(f"/{SERVICE}/WatchStatistics")(watched) for _ in range(calls)]
@@ -154,6 +169,8 @@ def main() -> None:
                 print(json.dumps(held), flush=True)
         elif what == "count":
             print(sum(client.is_answered() for _ in range(int(rest[0]))))
+        elif what == "load":
+            print(json.dumps(client.load(int(rest[0]), rest[1])))
         elif what == "flood":
             client.flood(int(rest[0]))
         elif what == "call":

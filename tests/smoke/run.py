@@ -43,6 +43,7 @@ import test_local_users  # noqa: F401
 import test_metrics  # noqa: F401
 import test_mpi  # noqa: F401
 import test_nccl  # noqa: F401
+import test_operators  # noqa: F401
 import test_plan  # noqa: F401
 import test_port_changes  # noqa: F401
 import test_process  # noqa: F401

@@ -112,11 +112,11 @@ std::vector<BadFile> document_rows() {
       {"a list as the document", "- ports\n",
        "1: (document): found a list; allowed: a map with keys out of eal, ports, lcores, l2, "
        "stations, "
-       "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
       {"a word as the document", "\nports\n",
        "2: (document): found \"ports\"; allowed: a map with keys out of eal, ports, lcores, l2, "
        "stations, "
-       "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
       {"two empty documents", "---\n---\n",
        "2: (document): found a second document; allowed: one YAML document"},
       {"a bracket left open", "ports: [1,\n",
@@ -129,7 +129,7 @@ std::vector<BadFile> document_rows() {
       {"an empty document", "# c\n---\n",
        "2: (document): found nothing; allowed: a map with keys out of eal, ports, lcores, l2, "
        "stations, "
-       "connections, metrics, control, tenants, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
       {"a comma first", ", ports: []\n",
        "1: (document): found text that is not YAML (no document begins so); allowed: one YAML "
        "document"},
@@ -152,11 +152,11 @@ std::vector<BadFile> key_rows() {
       {"an unknown key", with("l2: {", "vlan: 3\nl2: {"),
        "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
        "metrics, "
-       "control, tenants, spare, state_directory, drain_s, rings"},
+       "control, tenants, operators, spare, state_directory, drain_s, rings"},
       {"a misspelt key", with("rings:", "ring:"),
        "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
        "metrics, "
-       "control, tenants, spare, state_directory, drain_s, rings; did "
+       "control, tenants, operators, spare, state_directory, drain_s, rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, parallel, window, "
@@ -181,7 +181,7 @@ std::vector<BadFile> key_rows() {
       {"a merge key", with("l2: {", "<<: {}\nl2: {"),
        "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
        "metrics, "
-       "control, tenants, spare, state_directory, drain_s, rings"},
+       "control, tenants, operators, spare, state_directory, drain_s, rings"},
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
@@ -189,7 +189,7 @@ std::vector<BadFile> key_rows() {
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, stations, "
        "connections, "
-       "metrics, control, tenants, spare, state_directory, drain_s, rings"},
+       "metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
       {"an empty key", with("entries: 1024", "entries: 1024, : 5"),
        "16: l2: found nothing as a key; allowed: aging_s, entries, loop_detection"},
       {"a key twice", with("l2: {", "rings: []\nl2: {"),

@@ -50,8 +50,11 @@ control:
   managers: [mgr]
 tenants:
   - { name: red, rings: 1, memory_mib: 64, neighbours: 9, packets_per_second: 1000,
+      operators: 2, operator_price: 900,
       hosts: [10.0.0.0/24, "2001:db8::/32"] }
   - { name: blue }
+operators:
+  - { file: /etc/weir/sum.weir, tenants: [red] }
 spare: { rings: 1, members: 2, frames: 64, ports: 0 }
 state_directory: /var/lib/weir
 drain_s: 7
@@ -185,6 +188,15 @@ constexpr std::array kEdits{
          Effect::restart},
     Edit{"tenants[].packets_per_second", "tenants[].packets_per_second", "1001",
          "tenants[red].packets_per_second", Effect::restart},
+    Edit{"tenants[].operators", "tenants[].operators", "3", "tenants[red].operators",
+         Effect::restart},
+    Edit{"tenants[].operator_price", "tenants[].operator_price", "901",
+         "tenants[red].operator_price", Effect::restart},
+    Edit{"operators", "operators", "[]", "operators[/etc/weir/sum.weir]", Effect::restart},
+    Edit{"operators[].file", "operators[].file", "/etc/weir/max.weir",
+         "operators[/etc/weir/sum.weir]", Effect::restart},
+    Edit{"operators[].tenants", "operators[].tenants", "[blue]",
+         "operators[/etc/weir/sum.weir].tenants", Effect::restart},
     Edit{"tenants[].hosts", "tenants[].hosts", "[10.0.0.0/25]", "tenants[red].hosts",
          Effect::restart},
     Edit{"drain_s", "drain_s", "8", "drain_s", Effect::in_place},

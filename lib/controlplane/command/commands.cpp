@@ -3,6 +3,7 @@
 
 #include "report/answers.hpp"
 #include "report/captures.hpp"
+#include "report/operators.hpp"
 #include "report/questions.hpp"
 #include "report/reclaims.hpp"
 #include "text/printable.hpp"
@@ -67,6 +68,7 @@ Commands::Commands(control::Switch& weir) : weir_(weir) {
   add_reload();
   add_captures();
   add_questions();
+  add_operators();
 }
 
 void Commands::add_reload() {
@@ -190,6 +192,38 @@ void Commands::add_captures() {
   commands_.push_back({{"capture", "stop"},
                        "end the capture; its file is whole then",
                        [this](const Words&) { return ended(weir_); }});
+}
+
+/// A tenant reads no file of this machine: it sends a text itself (LoadOperator).
+void Commands::add_operators() {
+  using control::Principal;
+  commands_.push_back({.words = {"show", "operators"},
+                       .help = "operators of the users' own: price, rings, packets, flags",
+                       .run = {},
+                       .last = std::string(kJson),
+                       .run_for = [this](const Words&, const Principal& principal) {
+                         return report::show_operators(weir_, principal);
+                       }});
+  commands_.push_back({{"load", "operator", "<file>"},
+                       "check an operator's text, and fold by it for all who ask",
+                       [this](const Words& values) {
+                         return report::loaded_in_words(
+                             weir_.operators().load(report::operator_file(values[0]), {}));
+                       }});
+  commands_.push_back({.words = {"unload", "operator", "<digest|name>"},
+                       .help = "forget it; not while a ring's job folds by it",
+                       .run = {},
+                       .run_for = [this](const Words& values, const Principal& principal) {
+                         weir_.operators().unload(
+                             report::operator_named(weir_.operators(), values[0], principal),
+                             principal);
+                         return fmt::format("operator {}: unloaded\n", values[0]);
+                       }});
+  commands_.push_back({{"test", "operator", "<digest|name>", "<files>"},
+                       "what it makes of packets, one in each of the files FILE,FILE,…",
+                       [this](const Words& values) {
+                         return report::test_operator(weir_, values[0], values[1], {});
+                       }});
 }
 
 void Commands::add_questions() {

@@ -70,6 +70,7 @@ class Commands {
   void add_reload();
   void add_captures();
   void add_questions();
+  void add_operators();
 
   control::Switch& weir_;
   std::vector<Command> commands_;

@@ -386,6 +386,25 @@ void read_tenants(const Reader& node, Config& config) {
   }
 }
 
+/// Each tenant is one of the list, which is read before.
+void read_operators(const Reader& node, Config& config) {
+  if (!node.is_present()) {
+    return;
+  }
+  Once<std::string> files;
+  for (const Reader& item : items_at(node, field_of(config_fields(), "operators").value)) {
+    OperatorConfig& one = config.operators.emplace_back();
+    read_map(operator_fields(), item, one);
+    const Reader file = item.at("file");
+    files.add(one.file, file, file.found(), "each file once");
+    for (const std::string& tenant : one.tenants) {
+      if (std::ranges::count(config.tenants, tenant, &TenantConfig::name) == 0) {
+        item.at("tenants").fail(tenant, "names under tenants:");
+      }
+    }
+  }
+}
+
 bool TenantConfig::may_have(const wire::IpAddress& host) const {
   return hosts.empty() || std::ranges::any_of(hosts, [&](const AddressBlock& block) {
            return block.contains(host);

@@ -120,6 +120,8 @@ struct TenantConfig {
   // 0 .. 32767, that the switch remembers of its rings, withdrawn ones included.
   std::optional<std::uint16_t> neighbours;
   std::optional<std::uint32_t> packets_per_second; // 1 .. 10^9, of all its rings
+  std::optional<std::uint16_t> operators;          // 0 .. 256, that it may load
+  std::optional<std::uint32_t> operator_price;     // 1 .. 10^6, ns for a KiB and rank, of each
   std::vector<AddressBlock> hosts; // in which its rings' members are; empty: anywhere
 
   /// Whether a member of its rings may have this address.
@@ -128,6 +130,12 @@ struct TenantConfig {
 
 /// The blocks in which a tenant's hosts are, as in the file.
 std::vector<std::string> hosts_of(const TenantConfig& tenant);
+
+/// An operator of the users' own that the switch has from its start (docs/operators.md).
+struct OperatorConfig {
+  std::string file;                 // an absolute path; unique
+  std::vector<std::string> tenants; // for whose rings; empty: for all
+};
 
 struct Config {
   std::vector<std::string> eal_options; // unchanged, before those of the command line
@@ -142,7 +150,8 @@ struct Config {
   MetricsConfig metrics;
   ControlConfig control;
   SpareConfig spare;
-  std::vector<TenantConfig> tenants; // 0 .. 1024
+  std::vector<TenantConfig> tenants;     // 0 .. 1024
+  std::vector<OperatorConfig> operators; // 0 .. 256
   // Where the switch remembers rings that were made while it ran; empty: there can be none.
   std::string state_directory;
   // Most seconds for which a switch that is to stop waits for running collectives, 0 .. 3600.

@@ -228,6 +228,23 @@ void compare_tenants(const Config& from, const Config& to, std::vector<Change>& 
       });
 }
 
+void compare_operators(const Config& from, const Config& to, std::vector<Change>& changes) {
+  const auto place = [](const OperatorConfig& one) {
+    return fmt::format("operators[{}]", one.file);
+  };
+  Lists{from.operators, to.operators, &OperatorConfig::file}.visit(
+      [&](const OperatorConfig& one) {
+        changes.push_back({place(one), one.file, std::string(kNothing), Effect::restart});
+      },
+      [&](const OperatorConfig& before, const OperatorConfig& after) {
+        compare<OperatorConfig>(operator_fields(), place(before) + ".", {from, before}, {to, after},
+                                changes);
+      },
+      [&](const OperatorConfig& one) {
+        changes.push_back({place(one), std::string(kNothing), one.file, Effect::restart});
+      });
+}
+
 void compare_rings(const Config& from, const Config& to, std::vector<Change>& changes) {
   Lists{from.rings, to.rings, &ring::RingSpec::id}.visit(
       [&](const ring::RingSpec& ring) {

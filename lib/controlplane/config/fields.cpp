@@ -4,6 +4,7 @@
 #include "config/checks.hpp"
 #include "config/lists.hpp"
 #include "config/rows.hpp"
+#include "program/operator.hpp"
 #include "ring/ring_set.hpp"
 #include "ring/ring_spec.hpp"
 #include "weir/ina.hpp"
@@ -268,6 +269,13 @@ const Fields<TenantConfig>& tenant_fields() {
       key<&TenantConfig::packets_per_second>("packets_per_second", WholeNumber{{1, 1'000'000'000}},
                                              "ring frames of all its hosts in a second",
                                              Effect::restart, otherwise("no limit")),
+      key<&TenantConfig::operators>("operators", WholeNumber{{0, program::kMaxLoaded}},
+                                    "most operators that it may load at once", Effect::restart,
+                                    otherwise("16")),
+      key<&TenantConfig::operator_price>(
+          "operator_price", WholeNumber{{1, 1'000'000}},
+          "most ns that one of them may take for a KiB and rank, as weir-operator price tells",
+          Effect::restart, otherwise("four times a sum of f8")),
       key<&TenantConfig::hosts>(
           "hosts",
           List{{1, 64},
@@ -276,6 +284,16 @@ const Fields<TenantConfig>& tenant_fields() {
                     "the prefix"}},
           "where the members of its rings may have their addresses", Effect::restart,
           otherwise("anywhere")),
+  };
+  return fields;
+}
+
+const Fields<OperatorConfig>& operator_fields() {
+  static const Fields<OperatorConfig> fields{
+      naming_key<&OperatorConfig::file>("file", Text{"an absolute path", is_absolute_path},
+                                        "where the operator's text is"),
+      key<&OperatorConfig::tenants>("tenants", List{{1, 1024}, "tenants", kPersonForm},
+                                    "whose rings may use it", Effect::restart, otherwise("all")),
   };
   return fields;
 }
@@ -404,6 +422,9 @@ const Fields<Config>& config_fields() {
       entries<Config>("tenants", List{{0, 1024}, "tenants"},
                       "who shares the switch, and what each may have of it", otherwise("none"),
                       tenant_fields(), read_tenants, compare_tenants),
+      entries<Config>("operators", List{{0, program::kMaxLoaded}, "operators"},
+                      "operators of the users' own that the switch has from its start",
+                      otherwise("none"), operator_fields(), read_operators, compare_operators),
       map<&Config::spare>("spare", spare_fields(), "no room").with_check(check_spare),
       key<&Config::state_directory>(
           "state_directory", Text{"an absolute path such as /var/lib/weir", is_absolute_path},

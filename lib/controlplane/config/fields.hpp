@@ -72,6 +72,7 @@ const Fields<PortConfig>& port_fields();
 const Fields<LcoreConfig>& lcore_fields();
 const Fields<StationConfig>& station_fields();
 const Fields<TenantConfig>& tenant_fields();
+const Fields<OperatorConfig>& operator_fields();
 const Fields<ring::RingSpec>& ring_fields();
 const Fields<ring::Member>& member_fields();
 const Fields<ring::Child>& child_fields();

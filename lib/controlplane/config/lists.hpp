@@ -16,11 +16,13 @@ void read_ports(const yaml::Reader& node, Config& config);
 void read_lcores(const yaml::Reader& node, Config& config);
 void read_stations(const yaml::Reader& node, Config& config);
 void read_tenants(const yaml::Reader& node, Config& config);
+void read_operators(const yaml::Reader& node, Config& config);
 
 void compare_ports(const Config& from, const Config& to, std::vector<Change>& changes);
 void compare_lcores(const Config& from, const Config& to, std::vector<Change>& changes);
 void compare_stations(const Config& from, const Config& to, std::vector<Change>& changes);
 void compare_tenants(const Config& from, const Config& to, std::vector<Change>& changes);
+void compare_operators(const Config& from, const Config& to, std::vector<Change>& changes);
 void compare_rings(const Config& from, const Config& to, std::vector<Change>& changes);
 
 /// Where the control service listens.

@@ -13,8 +13,10 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
+#include <vector>
 
 namespace weir::control {
 
@@ -106,6 +108,27 @@ std::shared_ptr<const ring::RingSet> Chassis::swap_rings(std::shared_ptr<const r
   return rings.swap(std::move(next), lock, quiesced);
 }
 
+/// The former set is freed after the stop.
+void Chassis::put_operators(std::vector<program::LoadedOperator> rows, const WriterLock& lock) {
+  auto next = std::make_shared<const program::LoadedOperators>(std::move(rows));
+  const Quiesce quiesced(lcores);
+  next = operators.swap(std::move(next), lock, quiesced);
+}
+
+void Chassis::forget_operators_of(std::uint32_t ring, const WriterLock& lock) {
+  std::vector<program::LoadedOperator> rows = operators.read(lock).rows();
+  bool has_some = false;
+  for (program::LoadedOperator& row : rows) {
+    has_some |= std::erase_if(row.owners, [ring](const program::OperatorOwner& owner) {
+                  return owner.ring == ring;
+                }) != 0;
+  }
+  if (has_some) {
+    std::erase_if(rows, [](const program::LoadedOperator& row) { return row.owners.empty(); });
+    put_operators(std::move(rows), lock);
+  }
+}
+
 Chassis::~Chassis() {
   lcores.take({});
   ports.set({}); // before the pool: their queues hold its mbufs
@@ -160,6 +183,7 @@ void Chassis::make_lcores() {
       classifier_settings(at_start, conn::SessionSource::random(conn::HashKey::random()), hash_key);
   settings.classifier.foreign_sessions = &foreign_sessions;
   settings.classifier.claims = &claims;
+  settings.classifier.operators = &operators.for_lcores();
   if (const std::size_t workers = placement.share()->lcores.size();
       workers_of(*placement.share()) > 1) {
     owners.emplace(most_connections(*rings.share(), at_start.spare), workers, hash_key);

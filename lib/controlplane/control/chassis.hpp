@@ -9,6 +9,7 @@
 #include "control/tenants.hpp"
 #include "control/writer_lock.hpp"
 #include "lcore/quiesce.hpp"
+#include "program/loaded_operators.hpp"
 #include "ring/ring_set.hpp"
 
 #include <chrono>
@@ -60,6 +61,11 @@ struct Chassis {
                                                   const WriterLock& lock,
                                                   const lcore::Quiesce& quiesced);
 
+  /// The operators that lcores see from now on.
+  void put_operators(std::vector<program::LoadedOperator> rows, const WriterLock& lock);
+  /// Those that came with the ring, which has gone.
+  void forget_operators_of(std::uint32_t ring, const WriterLock& lock);
+
   /// All workers make room for the rings of the set in force.
   void follow_rings(const lcore::Quiesce& quiesced) const;
   /// Tells all lcores who works for this ring, by the placement in force.
@@ -72,6 +78,7 @@ struct Chassis {
   const wire::HashKey hash_key = wire::HashKey::random();
   mutable WriterMutex one_writer;
   GuardedCurrent<ring::RingSet> rings;
+  GuardedCurrent<program::LoadedOperators> operators{program::LoadedOperators()};
   conn::ForeignSessions foreign_sessions;
   conn::QueuePairClaims claims;
   GuardedCurrent<Placement> placement;

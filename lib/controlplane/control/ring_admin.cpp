@@ -229,6 +229,7 @@ void RingAdmin::withdraw(std::uint32_t id, const WriterLock& lock) {
 void RingAdmin::withdraw_index(std::uint16_t ring, const WriterLock& lock) {
   auto next = std::make_shared<const ring::RingSet>(chassis_.rings.read(lock).without(ring));
   const auto shares = chassis_.tenants.shares(*next, chassis_.placement.read(lock));
+  const std::uint32_t id = chassis_.rings.read(lock).rings()[ring].spec().id;
   const RuleSweep sweep(chassis_, lock);
   drop_withdrawn(lock); // what an lcore that did not stop has left of the last one
   {
@@ -236,6 +237,7 @@ void RingAdmin::withdraw_index(std::uint16_t ring, const WriterLock& lock) {
     next = take_out(ring, std::move(next), lcore::Clock().now(), lock, quiesced);
     chassis_.give(shares, quiesced);
   }
+  chassis_.forget_operators_of(id, lock);
   drop_withdrawn(lock);
 }
 
@@ -358,6 +360,9 @@ std::optional<Reclaimed> RingAdmin::reclaim(std::uint16_t ring, const ReclaimJud
     } else {
       chassis_.worker_of(ring, quiesced).reset_ring(ring, now);
     }
+  }
+  if (reclaimed.fate == Fate::withdrawn) {
+    chassis_.forget_operators_of(reclaimed.ring, lock);
   }
   return reclaimed;
 }

@@ -28,6 +28,11 @@ std::optional<RingJournal> journal_of(const config::Config& config) {
                                         : std::optional<RingJournal>(config.state_directory);
 }
 
+std::optional<OperatorStore> store_of(const config::Config& config) {
+  return config.state_directory.empty() ? std::nullopt
+                                        : std::optional<OperatorStore>(config.state_directory);
+}
+
 std::vector<ring::RingSpec> remembered_by(const std::optional<RingJournal>& journal) {
   return journal ? journal->remembered() : std::vector<ring::RingSpec>();
 }
@@ -38,7 +43,7 @@ Switch::Switch(const config::Config& config) : Switch(config, journal_of(config)
 
 Switch::Switch(const config::Config& config, std::optional<RingJournal> journal)
     : chassis_(config, remembered_by(journal)), port_counts_(chassis_.lcores, config.ports.size()),
-      captures_(chassis_), traces_(chassis_.lcores),
+      captures_(chassis_), traces_(chassis_.lcores), operators_(chassis_, store_of(config)),
       rings_(chassis_, captures_, std::move(journal)), ports_(chassis_, rings_, port_counts_),
       reload_({chassis_, captures_, rings_, ports_}), loops_(chassis_),
       inspector_(chassis_, rings_, port_counts_, loops_) {}

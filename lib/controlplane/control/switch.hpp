@@ -6,6 +6,7 @@
 #include "control/gate_log.hpp"
 #include "control/inspector.hpp"
 #include "control/loops.hpp"
+#include "control/operator_admin.hpp"
 #include "control/port_admin.hpp"
 #include "control/port_counts.hpp"
 #include "control/reload.hpp"
@@ -45,6 +46,10 @@ class Switch {
 
   const RingAdmin& rings() const { return rings_; }
 
+  OperatorAdmin& operators() { return operators_; }
+
+  const OperatorAdmin& operators() const { return operators_; }
+
   PortAdmin& ports() { return ports_; }
 
   Reload& reload() { return reload_; }
@@ -67,6 +72,7 @@ class Switch {
   PortCounts port_counts_;
   Captures captures_;
   Traces traces_;
+  OperatorAdmin operators_; // before the rings, some of whose operators go with them
   RingAdmin rings_;
   PortAdmin ports_;
   Reload reload_;

@@ -167,6 +167,10 @@ constexpr std::array kCatalogue{
     of_ring(Kind::counter, "weir_ring_results_total", "Results that were sent.", "results"),
     of_ring(Kind::counter, "weir_ring_reduced_bytes_total", "Bytes of contributions.",
             "reduced_bytes"),
+    of_ring(Kind::counter, "weir_ring_operator_packets_total",
+            "Packets that operators of the users' own have folded.", "by_operator"),
+    of_ring(Kind::counter, "weir_ring_flagged_packets_total",
+            "Those of them whose result has a flag.", "flagged"),
 
     of_rank(Kind::counter, "weir_rank_packets_total", "Requests that came from the rank.",
             tables::kMembers, "packets"),

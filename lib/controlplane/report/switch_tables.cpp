@@ -11,6 +11,19 @@
 
 namespace weir::report {
 
+std::string owners_in_words(const control::OperatorSeen& seen) {
+  std::vector<std::string> words;
+  for (const program::OperatorOwner& owner : seen.owners) {
+    if (!owner.ring) {
+      words.push_back(owner.tenant.empty() ? "all" : owner.tenant);
+    } else {
+      words.push_back(fmt::format("ring {}{}{}", *owner.ring, owner.tenant.empty() ? "" : " of ",
+                                  owner.tenant));
+    }
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 std::string_view PortSteeringRow::rx_steering() const {
   return config::kRxSteeringNames[static_cast<std::size_t>(port.config().rx_steering)];
 }

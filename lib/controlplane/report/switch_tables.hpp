@@ -10,17 +10,24 @@
 #include "control/leases.hpp"
 #include "control/loop_judge.hpp"
 #include "control/memory.hpp"
+#include "control/operator_admin.hpp"
 #include "control/port.hpp"
 #include "control/snapshots.hpp"
 #include "control/tenants.hpp"
 #include "frame/trace.hpp"
 #include "report/tables.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace weir::report {
+
+/// "all", "red", "ring 7 of red".
+std::string owners_in_words(const control::OperatorSeen& seen);
 
 struct PortRow {
   const control::Port& port;
@@ -206,6 +213,23 @@ inline constexpr TableOf kTenants{
            [](const TenantRow& t) { return t.lines.counters.over_rate; }),
     // Blocks of addresses.
     column("hosts", "hosts", [](const TenantRow& t) { return t.hosts(); })};
+
+inline constexpr TableOf kOperators{
+    "operators", "operators of the users' own",
+    column("name", "name", [](const control::OperatorSeen& o) { return std::string_view(o.name); }),
+    column("digest", "digest",
+           [](const control::OperatorSeen& o) { return program::to_string(o.digest); }),
+    // Tenants, and rings that they came with.
+    column("owners", "for", [](const control::OperatorSeen& o) { return owners_in_words(o); }),
+    column("price", "ns a KiB and rank", [](const control::OperatorSeen& o) { return o.price; }),
+    column(
+        "rings", "rings",
+        [](const control::OperatorSeen& o) { return fmt::format("{}", fmt::join(o.rings, " ")); }),
+    column("packets", "packets", [](const control::OperatorSeen& o) { return o.packets; }),
+    column("flagged", "with a flag", [](const control::OperatorSeen& o) { return o.flagged; }),
+    column("kernel", "kernel", [](const control::OperatorSeen& o) {
+      return std::string_view(o.disagrees ? "off: it disagrees" : "as it should be");
+    })};
 
 inline constexpr TableOf kGate{
     "gate", "processes between the network and the control service, since the switch was started",

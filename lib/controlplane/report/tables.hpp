@@ -154,6 +154,9 @@ inline constexpr TableOf kRings{
            [](const RingRow& r) { return r.ring.counters.cached_results; }),
     column("reduced_bytes", "bytes in",
            [](const RingRow& r) { return r.ring.counters.reduced_bytes; }),
+    column("by_operator", "by operators",
+           [](const RingRow& r) { return r.ring.counters.by_operator; }),
+    column("flagged", "with a flag", [](const RingRow& r) { return r.ring.counters.flagged; }),
     // For so long; "-": it does not.
     column("draining_s", "drains s", [](const RingRow& r) {
       return r.ring.draining_ms ? to_cell(*r.ring.draining_ms / 1000) : to_cell(kNone);

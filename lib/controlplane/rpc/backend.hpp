@@ -3,15 +3,18 @@
 
 #include "command/answer.hpp"
 #include "config/config.hpp"
+#include "control/operator_seen.hpp"
 #include "control/principal.hpp"
 #include "control/ring_budget.hpp"
 #include "control/ring_exists.hpp"
 #include "ring/ring_spec.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +52,7 @@ struct TendedSwitch {
 };
 
 using control::Principal;
+using Packets = std::vector<std::span<const std::byte>>;
 using control::RingExists;
 
 /// What the control service asks of a switch. Any thread may call; what a call throws becomes the
@@ -88,6 +92,38 @@ class Backend {
   virtual std::shared_ptr<const config::Config> config() = 0;
   /// Throws unless all lcores stop for a question.
   virtual void check_lcores() = 0;
+
+  /// These four as control::OperatorAdmin. A switch without operators refuses.
+  control::OperatorSeen load_operator(std::string_view text) { return load_operator(text, {}, {}); }
+
+  /// Of a ring with this id, with which it goes.
+  control::OperatorSeen load_operator(std::string_view text, std::uint32_t ring) {
+    return load_operator(text, {}, ring);
+  }
+
+  std::vector<control::OperatorSeen> operators() { return operators(Principal()); }
+
+  void unload_operator(const program::Digest& digest) { unload_operator(digest, {}); }
+
+  std::vector<std::byte> test_operator(const program::Digest& digest, const Packets& inputs) {
+    return test_operator(digest, inputs, {});
+  }
+
+  virtual control::OperatorSeen load_operator(std::string_view, const Principal&,
+                                              std::optional<std::uint32_t>) {
+    throw control::OperatorError("this service has no operators");
+  }
+
+  virtual std::vector<control::OperatorSeen> operators(const Principal&) { return {}; }
+
+  virtual void unload_operator(const program::Digest&, const Principal&) {
+    throw control::NoSuchOperator("this service has no operators");
+  }
+
+  virtual std::vector<std::byte> test_operator(const program::Digest&, const Packets&,
+                                               const Principal&) {
+    throw control::NoSuchOperator("this service has no operators");
+  }
 
   /// Throws lcore::LcoreError.
   virtual TendedSwitch tended() { return {}; }

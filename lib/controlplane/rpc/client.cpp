@@ -121,6 +121,31 @@ std::string Client::execute(const command::Words& words) {
                                : response.text();
 }
 
+std::string Client::load_operator(const std::string& text) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::LoadOperatorRequest request;
+  v1::Operator loaded;
+  request.set_text(text);
+  parts_->check(parts_->stub->LoadOperator(&context, request, &loaded));
+  return fmt::format("{}: loaded; digest {}; at most {:.0f} ns for a KiB and rank\n", loaded.name(),
+                     loaded.digest(), loaded.price());
+}
+
+std::string Client::test_operator(const std::string& digest,
+                                  const std::vector<std::string>& packets) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::TestOperatorRequest request;
+  v1::TestOperatorResponse response;
+  request.set_digest(digest);
+  for (const std::string& packet : packets) {
+    request.add_inputs(packet);
+  }
+  parts_->check(parts_->stub->TestOperator(&context, request, &response));
+  return response.result();
+}
+
 command::Words Client::complete(const std::string& line) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);

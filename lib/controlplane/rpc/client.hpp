@@ -8,6 +8,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace weir::rpc {
 
@@ -43,6 +44,10 @@ class Client {
 
   /// The answer as the prompt prints it. Throws CallError.
   std::string execute(const command::Words& words);
+  /// The answer in words: what was loaded, and its price. Throws CallError.
+  std::string load_operator(const std::string& text);
+  /// What the operator with this digest makes of one packet of each rank. Throws CallError.
+  std::string test_operator(const std::string& digest, const std::vector<std::string>& packets);
   /// Throws CallError.
   command::Words complete(const std::string& line);
   /// Gives `sink` each answer as the prompt prints it, until the switch ends. Throws CallError.

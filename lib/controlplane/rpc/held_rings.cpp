@@ -89,7 +89,22 @@ HeldRings::Stream* HeldRings::hold(const v1::HoldRingRequest& request, Backend& 
                                    Places::Place place) {
   ring::RingSpec spec = ring_of(request, *backend_.config());
   const ring::RingBirth birth = add(maker, spec, request.id());
-  return open(spec, {spec.id, birth}, std::move(place));
+  const Orphan ring{spec.id, birth}; // the id may be the switch's
+  load_operators(request, maker, ring);
+  return open(spec, ring, std::move(place));
+}
+
+/// All of them, or there is no ring.
+void HeldRings::load_operators(const v1::HoldRingRequest& request, Backend& maker,
+                               const Orphan& ring) {
+  try {
+    for (const std::string& text : request.operators()) {
+      maker.load_operator(text, ring.id);
+    }
+  } catch (...) {
+    withdraw(ring);
+    throw;
+  }
 }
 
 HeldRings::Stream* HeldRings::open(const ring::RingSpec& spec, const Orphan& ring,

@@ -48,6 +48,7 @@ class HeldRings {
 
   Stream* open(const ring::RingSpec& spec, const Orphan& ring, Places::Place place);
   ring::RingBirth add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id);
+  void load_operators(const v1::HoldRingRequest& request, Backend& maker, const Orphan& ring);
   void enter(Holder& holder);
   void release(Holder& holder);
   void withdraw(const Orphan& orphan);

@@ -7,6 +7,7 @@
 #include "report/answers.hpp"
 #include "rpc/caller.hpp"
 #include "rpc/messages.hpp"
+#include "rpc/operator_messages.hpp"
 #include "rpc/ring_messages.hpp"
 #include "rpc/switch_watch.hpp"
 #include "rpc/tenant_backend.hpp"
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -73,6 +75,14 @@ grpc::Status status_of_exception() {
     return {grpc::StatusCode::NOT_FOUND, error.what()};
   } catch (const report::UnknownName& error) {
     return {grpc::StatusCode::NOT_FOUND, error.what()};
+  } catch (const control::OperatorError& error) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, error.what()};
+  } catch (const control::NoRoomForOperator& error) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
+  } catch (const control::NoSuchOperator& error) {
+    return {grpc::StatusCode::NOT_FOUND, error.what()};
+  } catch (const control::OperatorInUse& error) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const control::CaptureRuns& error) {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const capture::FileError& error) {
@@ -173,6 +183,44 @@ grpc::ServerUnaryReactor* Service::DrainRing(grpc::CallbackServerContext* contex
                                              v1::DrainRingResponse* response) {
   return answered(context, *response,
                   [&](Backend& backend) { backend.drain_ring(request->id(), quiet_of(*request)); });
+}
+
+grpc::ServerUnaryReactor* Service::LoadOperator(grpc::CallbackServerContext* context,
+                                                const v1::LoadOperatorRequest* request,
+                                                v1::Operator* response) {
+  return answered(context, *response, [&](Backend& backend) {
+    write(backend.load_operator(request->text()), *response);
+  });
+}
+
+grpc::ServerUnaryReactor* Service::ListOperators(grpc::CallbackServerContext* context,
+                                                 const v1::ListOperatorsRequest*,
+                                                 v1::ListOperatorsResponse* response) {
+  return answered(context, *response, [&](Backend& backend) {
+    for (const control::OperatorSeen& one : backend.operators()) {
+      write(one, *response->add_operators());
+    }
+  });
+}
+
+grpc::ServerUnaryReactor* Service::UnloadOperator(grpc::CallbackServerContext* context,
+                                                  const v1::UnloadOperatorRequest* request,
+                                                  v1::UnloadOperatorResponse* response) {
+  return answered(context, *response,
+                  [&](Backend& backend) { backend.unload_operator(digest_of(request->digest())); });
+}
+
+grpc::ServerUnaryReactor* Service::TestOperator(grpc::CallbackServerContext* context,
+                                                const v1::TestOperatorRequest* request,
+                                                v1::TestOperatorResponse* response) {
+  return answered(context, *response, [&](Backend& backend) {
+    std::vector<std::span<const std::byte>> inputs;
+    for (const std::string& input : request->inputs()) {
+      inputs.push_back(std::as_bytes(std::span(input)));
+    }
+    const auto result = backend.test_operator(digest_of(request->digest()), inputs);
+    response->set_result(result.data(), result.size());
+  });
 }
 
 HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext* context,

@@ -38,6 +38,18 @@ class Service : public v1::Switch::CallbackService {
   grpc::ServerUnaryReactor* DrainRing(grpc::CallbackServerContext* context,
                                       const v1::DrainRingRequest* request,
                                       v1::DrainRingResponse* response) override;
+  grpc::ServerUnaryReactor* LoadOperator(grpc::CallbackServerContext* context,
+                                         const v1::LoadOperatorRequest* request,
+                                         v1::Operator* response) override;
+  grpc::ServerUnaryReactor* ListOperators(grpc::CallbackServerContext* context,
+                                          const v1::ListOperatorsRequest* request,
+                                          v1::ListOperatorsResponse* response) override;
+  grpc::ServerUnaryReactor* UnloadOperator(grpc::CallbackServerContext* context,
+                                           const v1::UnloadOperatorRequest* request,
+                                           v1::UnloadOperatorResponse* response) override;
+  grpc::ServerUnaryReactor* TestOperator(grpc::CallbackServerContext* context,
+                                         const v1::TestOperatorRequest* request,
+                                         v1::TestOperatorResponse* response) override;
   HeldRings::Stream* HoldRing(grpc::CallbackServerContext* context,
                               const v1::HoldRingRequest* request) override;
   grpc::ServerWriteReactor<v1::Statistics>*

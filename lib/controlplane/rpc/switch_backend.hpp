@@ -48,6 +48,24 @@ class SwitchBackend : public Backend {
 
   void check_lcores() override;
 
+  control::OperatorSeen load_operator(std::string_view text, const Principal& principal,
+                                      std::optional<std::uint32_t> ring) override {
+    return weir_.operators().load(text, principal, ring);
+  }
+
+  std::vector<control::OperatorSeen> operators(const Principal& principal) override {
+    return weir_.operators().list(principal);
+  }
+
+  void unload_operator(const program::Digest& digest, const Principal& principal) override {
+    weir_.operators().unload(digest, principal);
+  }
+
+  std::vector<std::byte> test_operator(const program::Digest& digest, const Packets& inputs,
+                                       const Principal& principal) override {
+    return weir_.operators().test(digest, inputs, principal);
+  }
+
   TendedSwitch tended() override;
 
  private:

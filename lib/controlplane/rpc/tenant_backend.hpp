@@ -44,6 +44,24 @@ class TenantBackend : public Backend {
 
   void check_lcores() override { all_.check_lcores(); }
 
+  control::OperatorSeen load_operator(std::string_view text, const Principal&,
+                                      std::optional<std::uint32_t> ring) override {
+    return all_.load_operator(text, caller_, ring);
+  }
+
+  std::vector<control::OperatorSeen> operators(const Principal&) override {
+    return all_.operators(caller_);
+  }
+
+  void unload_operator(const program::Digest& digest, const Principal&) override {
+    all_.unload_operator(digest, caller_);
+  }
+
+  std::vector<std::byte> test_operator(const program::Digest& digest, const Packets& inputs,
+                                       const Principal&) override {
+    return all_.test_operator(digest, inputs, caller_);
+  }
+
  private:
   ring::RingSpec own(const ring::RingSpec& ring) const;
 

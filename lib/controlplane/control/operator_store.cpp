@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/operator_store.hpp"
+
+#include "control/ring_journal.hpp"
+#include "files/whole_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <unistd.h>
+
+namespace weir::control {
+namespace {
+
+constexpr std::string_view kFor = "# for ";
+constexpr std::string_view kSuffix = ".weir";
+
+[[noreturn]] void fail(const std::filesystem::path& file, std::string_view what) {
+  throw JournalError(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
+}
+
+StoredOperator read(std::string_view contents) {
+  StoredOperator stored;
+  while (contents.starts_with(kFor)) {
+    const std::size_t end = std::min(contents.find('\n'), contents.size());
+    stored.tenants.emplace_back(contents.substr(kFor.size(), end - kFor.size()));
+    contents.remove_prefix(std::min(end + 1, contents.size()));
+  }
+  stored.text = contents;
+  return stored;
+}
+
+std::string written(const StoredOperator& stored) {
+  std::string contents;
+  for (const std::string& tenant : stored.tenants) {
+    contents += fmt::format("{}{}\n", kFor, tenant);
+  }
+  return contents + stored.text;
+}
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+void write_whole(const std::filesystem::path& file, const std::string& contents) {
+  const std::unique_ptr<std::FILE, Close> stream(std::fopen(file.c_str(), "w"));
+  if (!stream ||
+      std::fwrite(contents.data(), 1, contents.size(), stream.get()) != contents.size() ||
+      std::fflush(stream.get()) != 0 || fsync(fileno(stream.get())) != 0) {
+    fail(file, "cannot be written");
+  }
+}
+
+} // namespace
+
+OperatorStore::OperatorStore(const std::filesystem::path& state_directory)
+    : folder_(state_directory / "operators") {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) {
+    throw JournalError(fmt::format("{}: {}", folder_.string(), error.message()));
+  }
+}
+
+std::filesystem::path OperatorStore::file_of(const program::Digest& digest) const {
+  return folder_ / (program::to_string(digest) + std::string(kSuffix));
+}
+
+std::vector<StoredOperator> OperatorStore::all() const {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    if (entry.path().extension() == kSuffix) {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  std::vector<StoredOperator> stored;
+  for (const std::filesystem::path& file : files) {
+    if (const std::optional<std::string> contents = files::read_whole(file)) {
+      stored.push_back(read(*contents));
+    }
+  }
+  return stored;
+}
+
+/// A switch that dies meanwhile has the former file, or the new one.
+void OperatorStore::keep(const program::Digest& digest, const StoredOperator& stored) const {
+  const std::filesystem::path file = file_of(digest);
+  const std::filesystem::path next = file.string() + ".new";
+  write_whole(next, written(stored));
+  if (std::rename(next.c_str(), file.c_str()) != 0) {
+    fail(file, "cannot be written");
+  }
+}
+
+void OperatorStore::remove(const program::Digest& digest) const {
+  std::error_code error;
+  std::filesystem::remove(file_of(digest), error);
+}
+
+} // namespace weir::control

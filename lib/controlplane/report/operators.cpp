@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/operators.hpp"
+
+#include "control/switch.hpp"
+#include "files/whole_file.hpp"
+#include "report/answers.hpp"
+#include "report/switch_tables.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <span>
+
+namespace weir::report {
+
+Report show_operators(const control::Switch& weir, const control::Principal& principal) {
+  return {tables::kOperators.with_all(weir.operators().list(principal))};
+}
+
+program::Digest operator_named(const control::OperatorAdmin& operators, std::string_view word,
+                               const control::Principal& principal) {
+  constexpr std::size_t fewest_digits = 8;
+  std::vector<program::Digest> found;
+  for (const control::OperatorSeen& one : operators.list(principal)) {
+    const bool is_start =
+        word.size() >= fewest_digits && program::to_string(one.digest).starts_with(word);
+    if (is_start || one.name == word) {
+      found.push_back(one.digest);
+    }
+  }
+  if (found.size() != 1) {
+    throw control::NoSuchOperator(
+        fmt::format("operator: found {}, which {} have; allowed: a name, or {} digits or more, of "
+                    "one of show operators",
+                    word, found.size(), fewest_digits));
+  }
+  return found.front();
+}
+
+std::string loaded_in_words(const control::OperatorSeen& loaded) {
+  return fmt::format("{}: loaded; digest {}; at most {:.0f} ns for a KiB and rank\n", loaded.name,
+                     program::to_string(loaded.digest), loaded.price);
+}
+
+std::string operator_file(std::string_view file) {
+  if (std::optional<std::string> text = files::read_whole(file)) {
+    return *text;
+  }
+  throw UnknownName(fmt::format("file: found {}, which cannot be read; allowed: a file of this "
+                                "machine",
+                                file));
+}
+
+std::string test_operator(const control::Switch& weir, std::string_view word,
+                          std::string_view files, const control::Principal& principal) {
+  std::vector<std::string> contents;
+  while (!files.empty()) {
+    const std::size_t end = std::min(files.find(','), files.size());
+    contents.push_back(operator_file(files.substr(0, end)));
+    files.remove_prefix(std::min(end + 1, files.size()));
+  }
+  std::vector<std::span<const std::byte>> inputs;
+  for (const std::string& packet : contents) {
+    inputs.push_back(std::as_bytes(std::span(packet)));
+  }
+  const control::OperatorAdmin& operators = weir.operators();
+  return in_hexadecimal(
+      operators.test(operator_named(operators, word, principal), inputs, principal));
+}
+
+std::string in_hexadecimal(const std::vector<std::byte>& bytes) {
+  constexpr std::size_t in_line = 32;
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    if (at % in_line == 0) {
+      text += fmt::format("{}{:04}  ", at == 0 ? "" : "\n", at);
+    }
+    text += fmt::format("{:02x}", static_cast<unsigned>(bytes[at]));
+  }
+  return text + "\n";
+}
+
+} // namespace weir::report

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators of the users' own: hosts and switch fold by one text, or no job begins with it."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hosts import RANKS, model, ring_ports
+from lab import Lab, smoke_test
+from netns import Namespace, veth
+from terminal import Terminal
+from test_control import CLIENT, TCP, Authority, at_socket, said, socket_of, weirctl
+from test_held_rings import MODULE, room
+from test_tenants import caller
+from test_worker import Process
+from torch_ranks import PYTHON
+from weir import BUILD, CAPTURES, REPLAY, ROOT, configuration, expect, run_to_end, wait_for
+
+import jobs  # tests/replay's, on the path since `hosts`
+
+JOB = ROOT / "tests" / "operators" / "job.py"
+TEXTS = ROOT / "config" / "operators"
+RINGS = ROOT / "tests" / "replay" / "rings"
+NONE, BY_RING = 0, 1  # fallbacks
+LOADS = 10_000
+CLIPPED = "bd8380de9824359e92ee3835879c36aebab335109e0508669724b11506dbbf8d"  # docs/operators.md
+
+
+def text_file(name: str) -> Path:
+    return TEXTS / f"{name}.weir"
+
+
+def ring_of_operators(tenant: str = "") -> str:
+    """As tests/operators/ranks.py has its groups."""
+    members = "".join(f"      - {{ ip: 10.77.0.{rank + 1}, port: p{rank} }}\n" for rank in range(RANKS))
+    owner = f"    tenant: {tenant}\n" if tenant else ""
+    return f"  - id: 7\n    window: 4\n    max_message_bytes: 1064\n    mtu: 256\n{owner}    members:\n{members}"
+
+
+def cables(lab: Lab) -> tuple[Namespace, Namespace]:
+    fabric, outside = lab.namespace(), lab.namespace()
+    for rank in range(RANKS):
+        veth(fabric, f"tap{rank}", outside, f"host{rank}")
+    return fabric, outside
+
+
+def job(lab: Lab, outside: Namespace, *texts: Path, fallback: int = NONE, hold: str | Path = "-", odd: Path | None = None,
+        **environment: str) -> list[Process]:
+    """By rank. With `odd`, rank 2 has that text in place of the first."""
+    def texts_of(rank: int) -> tuple[Path, ...]:
+        return (odd, *texts[1:]) if odd and rank == 2 else texts
+    return [Process(lab, outside, [PYTHON, JOB, BUILD, str(rank), str(RANKS), f"host{rank}", f"10.77.0.{rank + 1}", "7", str(fallback), hold,
+                                   *texts_of(rank)], **environment) for rank in range(RANKS)]
+
+
+def expect_all(ranks: list[Process], words: str) -> None:
+    said_by_all = [process.wait()[1] for process in ranks]
+    for rank, output in enumerate(said_by_all):
+        expect(f"rank {rank}: " in output and words in output, f"wanted {words!r} of rank {rank}: {output}")
+
+
+def operators_of(terminal: Terminal) -> list[dict[str, Any]]:
+    return list(json.loads(terminal.ask("show operators json"))["operators"])
+
+
+@smoke_test("operators")
+def operators(lab: Lab) -> None:
+    """Loaded by the configuration, at the prompt and by weirctl, operators are folded by the switch, to the bits that numpy gives."""
+    fabric, outside = cables(lab)
+    names = ["mxfp8-e4m3-sum", "clipped-i8-sum", "maxloc"]
+    config = configuration(ring_ports(), rings=ring_of_operators()) + f"operators:\n  - file: {text_file(names[0])}\n"
+    terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, config)))
+    loaded = terminal.ask(f"load operator {text_file(names[1])}")
+    expect(f"clipped-i8-sum: loaded; digest {CLIPPED}" in loaded, loaded)
+    expect("maxloc: loaded; digest " in said(lab, f"load operator {text_file(names[2])}"), "weirctl load operator")
+    done = lab.directory / "done"
+    ranks = job(lab, outside, *map(text_file, names), hold=done)
+
+    def rows() -> list[dict[str, Any]]:
+        return operators_of(terminal)
+    wait_for(lambda: rows()[2]["packets"] >= 100, 20, "the switch folds by no operator")
+    expect([row["name"] for row in rows()] == names and all(row["rings"] == "7" for row in rows()), f"{rows()}")
+    ring = json.loads(terminal.ask("show ring 7 json"))["rings"][0]
+    expect(ring["by_operator"] == sum(row["packets"] for row in rows()), f"{ring}, {rows()}")
+    refused = weirctl("unload", "operator", CLIPPED, server=socket_of(lab))
+    expect(refused.status == 1 and "found ring 7, whose job folds by it" in refused.errors, f"unloaded while in use: {refused}")
+    done.touch()
+    expect_all(ranks, "exact")
+    expect(rows()[1]["flagged"] > 0 and rows()[0]["flagged"] == rows()[2]["flagged"] == 0, f"{rows()}")
+    terminal.ask("reset ring 7")
+    expect("unloaded" in terminal.ask("unload operator clipped-i8-sum"), "unload after the job")
+    expect("found clipped-i8-sum, which 0 have" in terminal.ask("unload operator clipped-i8-sum"), "unloaded twice")
+    expect_all(job(lab, outside, *map(text_file, names)), "operator 1 (clipped-i8-sum, digest bd8380de98")
+    expect_all(job(lab, outside, *map(text_file, names), fallback=BY_RING), "exact")
+    terminal.quit()
+
+
+@smoke_test("operators-of-a-made-ring")
+def of_a_made_ring(lab: Lab) -> None:
+    """A group whose ring the switch makes sends its texts along. They are for that ring alone, and go with it."""
+    fabric, outside = cables(lab)
+    terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, configuration(ring_ports()) + room(lab, 1))))
+    done = lab.directory / "done"
+    ranks = job(lab, outside, text_file("maxloc"), hold=done, WEIR_SWITCH=f"unix:{socket_of(lab)}", WEIR_SWITCH_MODULE=str(MODULE))
+    wait_for(lambda: [row["packets"] > 0 for row in operators_of(terminal)] == [True], 20, "the switch folds by no operator")
+    expect([(row["name"], row["owners"], row["rings"]) for row in operators_of(terminal)] == [("maxloc", "ring 7", "7")], f"{operators_of(terminal)}")
+    done.touch()
+    expect_all(ranks, "exact")
+    wait_for(lambda: operators_of(terminal) == [], 20, "the operator stays when its ring has gone")
+    terminal.quit()
+
+
+@smoke_test("operators-that-differ")
+def that_differ(lab: Lab) -> None:
+    """Texts that differ in one character make no job, and each rank names who has what. A wrong text is refused with its line."""
+    fabric, outside = cables(lab)
+    text = text_file("clipped-i8-sum").read_text()
+    odd = Path(lab.file("odd.weir", text.replace("acc > 127", "acc > 126")))
+    wrong = lab.file("wrong.weir", text.replace("acc + v", "acc + w"))
+    comment = Path(lab.file("comment.weir", text.replace("# the payload", "# A payload")))
+    terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, configuration(ring_ports(), rings=ring_of_operators()))))
+    for file in (text_file("clipped-i8-sum"), odd):
+        said(lab, f"load operator {file}")
+    expect_all(job(lab, outside, text_file("clipped-i8-sum"), odd=odd), "operator 0 (clipped-i8-sum): rank ")
+    expect_all(job(lab, outside, text_file("clipped-i8-sum"), odd=comment), "exact")
+    for answer in (terminal.ask(f"load operator {wrong}"), weirctl("load", "operator", wrong, server=socket_of(lab)).errors):
+        expect('found "w"; allowed: v, acc' in answer and "line " in answer, answer)
+    packets = []
+    for rank, value in enumerate((100, 50)):
+        packets.append(lab.file(f"packet{rank}", ""))
+        Path(packets[-1]).write_bytes(bytes([value] * 16 + [0] * 8))
+    expect(said(lab, f"test operator {CLIPPED} {packets[0]} {packets[1]}") == "0000  " + "7f" * 16 + "01" + "00" * 7 + "\n", "weirctl test operator")
+    expect(terminal.ask(f"test operator {CLIPPED} {packets[0]},{packets[1]}") == "0000  " + "7f" * 16 + "01" + "00" * 7 + "\n", "test operator")
+    terminal.quit()
+
+
+@smoke_test("operators-remembered")
+def remembered(lab: Lab) -> None:
+    """What was loaded while the switch ran is there after a restart; what was unloaded is not. A file that is none is left out."""
+    fabric = lab.namespace()
+    state = lab.directory / "state"
+    config = lab.file("weir.yaml", at_socket(lab, configuration(['name: p0, device: "net_null0,no-rx=1"']) + f"state_directory: {state}\n"))
+
+    def names(switch: Terminal) -> list[str]:
+        return [row["name"] for row in operators_of(switch)]
+    first = Terminal(lab, fabric, config)
+    for name in ("maxloc", "valid-sum", "clipped-i8-sum"):
+        first.ask(f"load operator {text_file(name)}")
+    first.ask("unload operator valid-sum")
+    first.quit()
+    (state / "operators" / "0.weir").write_text("no operator")
+    second = Terminal(lab, fabric, config)
+    expect(sorted(names(second)) == ["clipped-i8-sum", "maxloc"], f"{names(second)}")
+    second.quit()
+
+
+def tenants_switch(lab: Lab) -> tuple[Namespace, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    fabric = lab.namespace()
+    authority = Authority(lab, "ours")
+    certificate, key = authority.sign("switch")
+    lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0,no-rx=1"']) + f"""
+control:
+  listen: ["{TCP}"]
+  tls: {{ certificate: "{certificate}", key: "{key}", client_authority: "{authority.certificate}" }}
+  operators: [root]
+tenants:
+  - {{ name: red, operators: 2 }}
+  - {{ name: blue, operator_price: 100 }}
+""")
+    return (fabric, *(caller(fabric, authority, name) for name in ("root", "red", "blue")))
+
+
+@smoke_test("operators-of-tenants")
+def of_tenants(lab: Lab) -> None:
+    """A tenant loads as many as it may, none too dear, sees its own and those for all, and unloads its own alone."""
+    _, root, red, blue = tenants_switch(lab)
+
+    def text(name: str) -> str:
+        return text_file(name).read_text()
+
+    def refused(answer: Any, code: str, words: str) -> None:
+        expect(answer.get("code") == code and words in answer.get("message", ""), f"wanted {code}, {words}: {answer}")
+
+    def names(caller_: Callable[..., Any]) -> list[str]:
+        return [one["name"] for one in caller_("ListOperators").get("operators", [])]
+    for_all = root("LoadOperator", text=text("f32-sum"))
+    own = red("LoadOperator", text=text("clipped-i8-sum"))
+    expect(own["digest"] == CLIPPED and own["tenants"] == ["red"] and "tenants" not in for_all, f"{own}, {for_all}")
+    expect((names(root), names(red), names(blue)) == (["f32-sum", "clipped-i8-sum"], ["f32-sum", "clipped-i8-sum"], ["f32-sum"]), "lists")
+    refused(blue("LoadOperator", text=text("clipped-i8-sum")), "RESOURCE_EXHAUSTED", "allowed for tenant blue: 100 (operator_price)")
+    refused(blue("UnloadOperator", digest=CLIPPED), "NOT_FOUND", "allowed: a digest of show operators")
+    refused(blue("TestOperator", digest=CLIPPED, inputs=["AAAAAAAAAAA="]), "NOT_FOUND", "allowed: a digest of show operators")
+    refused(red("UnloadOperator", digest=for_all["digest"]), "PERMISSION_DENIED", "found tenant red, which has not loaded it")
+    refused(red("UnloadOperator", digest="12"), "INVALID_ARGUMENT", "allowed: 64 hexadecimal digits")
+    refused(red("LoadOperator", text="garbage"), "INVALID_ARGUMENT", "line 1")
+    refused(red("Execute", words=["load", "operator", "/etc/passwd"]), "PERMISSION_DENIED", "red")
+    expect(red("LoadOperator", text=text("clipped-i8-sum"))["digest"] == CLIPPED, "the same again is no error")
+    red("LoadOperator", text=text("maxloc"))
+    refused(red("LoadOperator", text=text("minloc")), "RESOURCE_EXHAUSTED", "found 2 operators of tenant red already; allowed: 2 (operators)")
+    expect(red("Execute", words=["unload", "operator", "maxloc"])["text"].startswith("operator maxloc: unloaded"), "its own")
+    red("LoadOperator", text=text("minloc"))
+    expect(red("TestOperator", digest=CLIPPED, inputs=["ZAAAAAAAAAAAAAAAAAAAAA==", "ZAAAAAAAAAAAAAAAAAAAAA=="])["result"] ==
+           "fwAAAAAAAAABAAAAAAAAAA==", "100 + 100 is 127, with flag 0")
+    expect(root("UnloadOperator", digest=CLIPPED) == {} and names(red) == ["f32-sum", "minloc"], f"{names(red)}")
+
+
+@smoke_test("operators-in-a-replay")
+def in_a_replay(lab: Lab) -> None:
+    """weir-replay folds by the configuration's operators, as the switch does: 100 + 50 + 1 is 127, with a flag."""
+    base = (RINGS / "job-collectives.yaml").read_text()
+    captured = [packet for packet in map(model.parse_roce, model.read_pcap(CAPTURES / "ring3-i32-mtu256-noimm.pcap")) if packet]
+    hellos = {packet.src[-1]: packet for packet in captured if (header := packet.ina()) and header.collective == model.HELLO and not header.flags}
+    run = jobs.Run([hellos[key] for key in sorted(hellos)], epoch=1, nonce=9)
+    table = bytes([128, *bytes(7)]) + bytes.fromhex(CLIPPED)
+
+    def frame(rank: int, place: int, data: bytes, **said: int) -> bytes:
+        header = run.header(rank, version=3, msg_len=len(data), **said)
+        return run.packet(rank, jobs.WRITE_ONLY, place, model.Ina.LAYOUT.pack(*header) + data)
+    frames = [frame(rank, 0, table, collective=model.HELLO, session=run.nonce) for rank in range(jobs.WORLD)]
+    frames += [frame(rank, 1, bytes([value] * 16 + [0] * 8), msg=1, op=128, dtype=255) for rank, value in enumerate((100, 50, 1))]
+    capture, out = lab.directory / "in.pcap", lab.directory / "out.pcap"
+    capture.write_bytes(model.pcap_bytes(frames))
+    config = lab.file("weir.yaml", base + f"operators:\n  - file: {text_file('clipped-i8-sum')}\n")
+    ended = run_to_end([REPLAY, "--config", config, "--in", capture, "--out", out])
+    expect(ended.status == 0, f"{ended}")
+    results = [packet for packet in map(model.parse_roce, model.read_pcap(out)) if packet]
+    expect([packet.payload[model.INA_LEN:] for packet in results] == [table] * 3 + [bytes([127] * 16 + [1] + [0] * 7)] * 3,
+           f"{[packet.payload[model.INA_LEN:].hex() for packet in results]}")
+
+
+@smoke_test("operators-loaded-without-end")
+def without_end(lab: Lab) -> None:
+    """10,000 loads of other texts by a tenant: as many as it may are there, and the switch answers others meanwhile."""
+    fabric, outside = cables(lab)
+    config = configuration(ring_ports(), rings=ring_of_operators()) + f"operators:\n  - file: {text_file('clipped-i8-sum')}\n"
+    terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, config)))
+    with fabric.entered():
+        flood = run_to_end([PYTHON, str(CLIENT), f"unix:{socket_of(lab)}", "load", str(LOADS), text_file("clipped-i8-sum").read_text()])
+    expect(flood.status == 0, flood.errors[-1500:])
+    counts = json.loads(flood.output)
+    expect(counts["calls"] == LOADS and counts["loaded"] <= 256 and counts["refused"] > LOADS - 300, f"{counts}")
+    expect_all(job(lab, outside, text_file("clipped-i8-sum")), "exact")
+    terminal.quit()
