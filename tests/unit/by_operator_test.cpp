@@ -311,7 +311,7 @@ void wrong_kernel(std::byte* out, const std::byte* const* inputs, unsigned count
 TEST_F(ByOperator, AKernelThatDisagreesEndsTheIncarnation) {
   const Loaded wrong = std::make_shared<const Operator>(
       program::FoldProgram(program::parse(kClipped), op::CpuLevel::baseline), clipped()->digest(),
-      wrong_kernel);
+      program::StandIn{wrong_kernel});
   load({row(wrong)});
   RingJob job(spec_with(entry(128, wrong->digest())));
   SwitchFixture fixture({&job}, {}, nullptr, 0, 1, &operators);

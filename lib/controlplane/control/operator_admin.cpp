@@ -170,6 +170,11 @@ void OperatorAdmin::add(const std::shared_ptr<const program::Operator>& loaded,
     return;
   }
   row->owners.push_back(owner);
+  if (loaded->disagrees() && row->owners.size() == 1) {
+    fmt::print(stderr,
+               "weir: operator {}: its kernel gives other bits than its loops, which fold\n",
+               loaded->name());
+  }
   if (!owner.ring) {
     remember(*row);
   }
@@ -274,6 +279,7 @@ OperatorSeen OperatorAdmin::seen(const LoadedOperator& row, const Principal& pri
                     .rings = {},
                     .packets = row.loaded->use().packets,
                     .flagged = row.loaded->use().flagged,
+                    .has_kernel = row.loaded->has_kernel(),
                     .disagrees = row.loaded->disagrees()};
   std::ranges::copy_if(
       row.owners, std::back_inserter(seen.owners), [&](const OperatorOwner& owner) {

@@ -43,6 +43,7 @@ struct OperatorSeen {
   std::vector<std::uint32_t> rings;           // whose incarnations have it now
   std::uint64_t packets = 0;                  // folded by it since it was loaded
   std::uint64_t flagged = 0;                  // those with a flag
+  bool has_kernel = false;                    // that folds, and not its loops
   bool disagrees = false;                     // its kernel is off
 };
 

@@ -227,8 +227,11 @@ inline constexpr TableOf kOperators{
         [](const control::OperatorSeen& o) { return fmt::format("{}", fmt::join(o.rings, " ")); }),
     column("packets", "packets", [](const control::OperatorSeen& o) { return o.packets; }),
     column("flagged", "with a flag", [](const control::OperatorSeen& o) { return o.flagged; }),
-    column("kernel", "kernel", [](const control::OperatorSeen& o) {
-      return std::string_view(o.disagrees ? "off: it disagrees" : "as it should be");
+    // A kernel of Weir's, or the loops that run the text.
+    column("by", "folded by", [](const control::OperatorSeen& o) {
+      return std::string_view(o.disagrees    ? "loops: its kernel disagrees"
+                              : o.has_kernel ? "kernel"
+                                             : "loops");
     })};
 
 inline constexpr TableOf kGate{

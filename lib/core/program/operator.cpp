@@ -85,9 +85,10 @@ double price_of(const Code& code) {
          (cost_of(code.start) + (ranks - 1) * cost_of(code.fold) + cost_of(code.finish)) / ranks;
 }
 
-Operator::Operator(FoldProgram program, const Digest& digest, op::ReduceKernel stand_in)
+Operator::Operator(FoldProgram program, const Digest& digest, const StandIn& stand_in)
     : program_(std::move(program)), digest_(digest), price_(price_of(program_.code())),
-      stand_in_(stand_in), place_(take_place(*this)), kernel_(kKernels[place_]) {}
+      stand_in_(stand_in.kernel), disagrees_(stand_in.is_wrong), place_(take_place(*this)),
+      kernel_(kKernels[place_]) {}
 
 Operator::~Operator() {
   const std::lock_guard lock(taking_places);
@@ -96,7 +97,7 @@ Operator::~Operator() {
 
 void Operator::fold(std::byte* out, const std::byte* const* inputs, unsigned count,
                     std::size_t bytes, op::Copies copies) const {
-  if (stand_in_ == nullptr || disagrees()) {
+  if (!has_kernel()) {
     return program_.reduce(out, inputs, count, bytes, copies);
   }
   const std::uint32_t until_check = until_check_.load(std::memory_order_relaxed);
@@ -145,7 +146,8 @@ std::shared_ptr<const Operator> Operator::load(std::string_view text) {
                    "single steps and fused ones");
   check_rules(data, program);
   const Digest digest = digest_of(program.code().text, results);
-  return std::make_shared<const Operator>(std::move(program), digest);
+  const StandIn stand_in = tried(known_kernel(digest, op::best_cpu_level()), data, results);
+  return std::make_shared<const Operator>(std::move(program), digest, stand_in);
 }
 
 } // namespace weir::program

@@ -4,6 +4,7 @@
 #include "op/kernel.hpp"
 #include "program/digest.hpp"
 #include "program/fold_program.hpp"
+#include "program/stand_in.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -28,9 +29,8 @@ class Operator {
   /// rule in its trial, and std::runtime_error when kMaxLoaded are there.
   static std::shared_ptr<const Operator> load(std::string_view text);
 
-  /// `stand_in`: a kernel that folds whole packets to the same bits, faster than the loops;
-  /// nullptr: there is none. Of each kCheckEvery packets that it folds the loops fold one too.
-  Operator(FoldProgram program, const Digest& digest, op::ReduceKernel stand_in = nullptr);
+  /// Of each kCheckEvery packets that `stand_in` folds, the loops fold one too.
+  Operator(FoldProgram program, const Digest& digest, const StandIn& stand_in = {});
   ~Operator();
   Operator(const Operator&) = delete; // its kernel knows its address
   Operator& operator=(const Operator&) = delete;
@@ -48,7 +48,11 @@ class Operator {
 
   static constexpr std::uint32_t kCheckEvery = 4096; // packets
 
-  /// Whether the stand-in and the loops gave other bits for a packet. From then on the loops fold.
+  /// Whether a kernel folds, and not the loops.
+  bool has_kernel() const { return stand_in_ != nullptr && !disagrees(); }
+
+  /// Whether the stand-in and the loops gave other bits, in the trial or for a packet. From then on
+  /// the loops fold.
   bool disagrees() const { return disagrees_.load(std::memory_order_relaxed); }
 
   /// Packets whose fold was counted, and how many of them have a flag: for people.
