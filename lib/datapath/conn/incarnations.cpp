@@ -115,6 +115,7 @@ Incarnations::Incarnations(const ring::CurrentRings& current,
       owners_(settings.owners), worker_(settings.worker), operators_(settings.operators),
       spare_children_(settings.spare_children) {
   rings_.reserve(current_->rings().size() + settings.spare_rings);
+  operators_of_runs_.reserve(current_->rings().size() + settings.spare_rings);
   rings_.resize(current_->rings().size());
   for (const std::uint16_t ring : rings) {
     take(ring, RingConnections(current_->rings()[ring]));
@@ -124,6 +125,7 @@ Incarnations::Incarnations(const ring::CurrentRings& current,
 void Incarnations::take(std::uint16_t ring, RingConnections connections) {
   const std::size_t most_given_up = (connections.admitted.size() + 1) * WaitingHellos::kPerChild;
   rings_.resize(current_->rings().size());
+  operators_of_runs_.resize(current_->rings().size());
   assert(!rings_[ring]);
   rings_[ring].emplace(std::move(connections));
   given_up_.reserve(std::max(given_up_.capacity(), most_given_up));
@@ -224,13 +226,13 @@ void Incarnations::agree_on(std::uint16_t ring, const OperatorTable& operators) 
   const auto entries = operators.entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const program::Operator* by = granted(ring, entries[i]);
-    rings_[ring]->operators[i] = {entries[i].number, by, by != nullptr && by->disagrees()};
+    operators_of_runs_[ring][i] = {entries[i].number, by, by != nullptr && by->disagrees()};
   }
 }
 
 bool Incarnations::uses(std::uint16_t ring, const program::Digest& digest) const {
   const RingConnections& state = *rings_[ring];
-  if (std::ranges::any_of(state.operators, [&](const RunOperator& one) {
+  if (std::ranges::any_of(operators_of_runs_[ring], [&](const RunOperator& one) {
         return one.by != nullptr && one.by->digest() == digest;
       })) {
     return true;
@@ -520,7 +522,7 @@ void Incarnations::end_incarnation(std::uint16_t ring) {
   }
   state.retired.add(state.incarnation->nonce);
   state.incarnation.reset();
-  state.operators = {};
+  operators_of_runs_[ring] = {};
   for (Connection* connection : state.admitted) {
     if (connection != nullptr) {
       leave_ring(*connection);

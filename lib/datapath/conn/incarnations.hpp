@@ -90,7 +90,6 @@ class RingConnections {
   std::vector<MessageHistory> histories;       // by sender
   std::vector<Connection*> admitted;           // by sender; nullptr: none
   std::vector<recovery::Flow> flows;           // by sender
-  std::array<RunOperator, kMostOperators> operators{}; // of the incarnation
 };
 
 /// The lives of the incarnations of one worker's rings (docs/protocol.md §2a): their hellos wait,
@@ -213,12 +212,12 @@ class Incarnations {
 
   /// Those of the running incarnation.
   std::span<const RunOperator> operators_of(std::uint16_t ring) const {
-    return rings_[ring]->operators;
+    return operators_of_runs_[ring];
   }
 
   /// nullptr: the incarnation has none of this number.
   const program::Operator* operator_named(std::uint16_t ring, Operation number) const {
-    for (const RunOperator& one : rings_[ring]->operators) {
+    for (const RunOperator& one : operators_of_runs_[ring]) {
       if (one.number == static_cast<std::uint8_t>(number)) {
         return one.by;
       }
@@ -227,7 +226,7 @@ class Incarnations {
   }
 
   bool has_failing_operator(std::uint16_t ring) const {
-    return std::ranges::any_of(rings_[ring]->operators, &RunOperator::fails);
+    return std::ranges::any_of(operators_of_runs_[ring], &RunOperator::fails);
   }
 
   /// Whether the ring's incarnation has the operator, or a set of hellos that has climbed.
@@ -372,6 +371,8 @@ class Incarnations {
   std::vector<std::optional<RingConnections>> rings_; // by index; set for this worker's
   std::vector<GivenUp> given_up_;
   std::vector<GivenUp> handed_over_; // result of take_given_up()
+  // By index; of the incarnation. Apart from the rings' state, which packets look at.
+  std::vector<std::array<RunOperator, kMostOperators>> operators_of_runs_;
 };
 
 } // namespace weir::conn
