@@ -125,18 +125,16 @@ struct VectorScales {
     return {_mm512_mask_broadcastss_ps(_mm512_set1_ps(scales[0]), 0xff00, _mm_load_ss(scales + 1))};
   }
 
+  template <int kVector>
+  [[gnu::always_inline]] static VectorScales from(Floats by_block) {
+    constexpr int a = kVector * 8;
+    constexpr int b = a + 4;
+    return {__builtin_shufflevector(by_block, by_block, a, a, a, a, a, a, a, a, b, b, b, b, b, b, b,
+                                    b)};
+  }
+
   [[gnu::always_inline]] Floats of(unsigned /*part*/) const { return both; }
 };
-
-/// The largest magnitude of each block in the lanes of its half.
-[[gnu::always_inline]] inline Ints largest_by_half(const Parts<float, 4>& sum) {
-  return larger(larger(magnitude_bits(sum.part[0]), magnitude_bits(sum.part[1])),
-                larger(magnitude_bits(sum.part[2]), magnitude_bits(sum.part[3])));
-}
-
-[[gnu::always_inline]] inline VectorScales by_part(Floats by_half) {
-  return {by_half};
-}
 #elif defined(__AVX512BW__)
 /// Parts 0 and 2 have the first block, the others the second.
 struct VectorScales {
@@ -146,21 +144,14 @@ struct VectorScales {
     return {{_mm512_set1_ps(scales[0]), _mm512_set1_ps(scales[1])}};
   }
 
+  template <int kVector>
+  [[gnu::always_inline]] static VectorScales from(Floats by_block) {
+    return {{everywhere<kVector * 8>(by_block, Indices()),
+             everywhere<kVector * 8 + 4>(by_block, Indices())}};
+  }
+
   [[gnu::always_inline]] Floats of(unsigned part) const { return each[part % 2]; }
 };
-
-[[gnu::always_inline]] inline Ints largest_by_half(const Parts<float, 4>& sum) {
-  const Ints first = larger(magnitude_bits(sum.part[0]), magnitude_bits(sum.part[2]));
-  const Ints second = larger(magnitude_bits(sum.part[1]), magnitude_bits(sum.part[3]));
-  return larger(__builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20,
-                                        21, 22, 23),
-                __builtin_shufflevector(first, second, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27,
-                                        28, 29, 30, 31));
-}
-
-[[gnu::always_inline]] inline VectorScales by_part(Floats by_half) {
-  return {{everywhere<0>(by_half, Indices()), everywhere<8>(by_half, Indices())}};
-}
 #else
 /// All parts have the same block.
 struct VectorScales {
@@ -170,16 +161,61 @@ struct VectorScales {
     return {_mm256_broadcast_ss(scales)};
   }
 
+  template <int kVector>
+  [[gnu::always_inline]] static VectorScales from(Floats by_block) {
+    return {everywhere<kVector * 4>(by_block, Indices())};
+  }
+
   [[gnu::always_inline]] Floats of(unsigned /*part*/) const { return one; }
 };
+#endif
 
+#if defined(__AVX512BW__)
+/// The largest magnitudes of two vectors' blocks, of each block in four lanes.
+[[gnu::always_inline]] inline Ints by_block(Ints first, Ints second) {
+  return larger(__builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24,
+                                        25, 26, 27),
+                __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23,
+                                        28, 29, 30, 31));
+}
+
+/// The lowest byte of each block's lanes.
+[[gnu::always_inline]] inline void store_scales(std::byte* to, Ints by_block) {
+  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(kAllLanes, reinterpret_cast<__m512i>(by_block));
+  const __m128i first_four =
+      _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 12, 8, 4, 0);
+  const int four = _mm_cvtsi128_si32(_mm_shuffle_epi8(bytes, first_four));
+  __builtin_memcpy(to, &four, sizeof four);
+}
+#else
+/// The largest magnitudes of two vectors' blocks, of each block in four lanes.
+[[gnu::always_inline]] inline Ints by_block(Ints first, Ints second) {
+  return larger(__builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11),
+                __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15));
+}
+
+/// The lowest byte of each block's lanes.
+[[gnu::always_inline]] inline void store_scales(std::byte* to, Ints by_block) {
+  to[0] = static_cast<std::byte>(by_block[0]);
+  to[1] = static_cast<std::byte>(by_block[4]);
+}
+#endif
+
+#if defined(__AVX512BW__) && !defined(__AVX512VBMI__)
+/// The largest magnitude of each block in the lanes of its half.
+[[gnu::always_inline]] inline Ints largest_by_half(const Parts<float, 4>& sum) {
+  const Ints first = larger(magnitude_bits(sum.part[0]), magnitude_bits(sum.part[2]));
+  const Ints second = larger(magnitude_bits(sum.part[1]), magnitude_bits(sum.part[3]));
+  return larger(__builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20,
+                                        21, 22, 23),
+                __builtin_shufflevector(first, second, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27,
+                                        28, 29, 30, 31));
+}
+#else
+/// The largest magnitude of each block in the lanes of its half; or of the one block in all.
 [[gnu::always_inline]] inline Ints largest_by_half(const Parts<float, 4>& sum) {
   return larger(larger(magnitude_bits(sum.part[0]), magnitude_bits(sum.part[1])),
                 larger(magnitude_bits(sum.part[2]), magnitude_bits(sum.part[3])));
-}
-
-[[gnu::always_inline]] inline VectorScales by_part(Floats by_half) {
-  return {by_half};
 }
 #endif
 
@@ -283,25 +319,44 @@ sum_group(Parts<float, 4> (&sums)[kGroupVectors], const std::byte* const* inputs
   }
 }
 
+/// The sign as that of a byte.
+[[gnu::always_inline]] inline Ints sign_of_byte(Floats value) {
+  return reinterpret_cast<Ints>(reinterpret_cast<Words>(value) >> 24) & 0x80;
+}
+
 /// Rounds to nearest even at the format's last bit: adds a number whose last bit has its value. In
-/// the lowest byte is the code, less what code_offset() is; above it is nothing of use.
+/// the lowest byte is the code, more than it is by kCodeOffset; above it is nothing of use.
 template <typename Format>
 [[gnu::always_inline]] inline Ints code_of(Floats value) {
   constexpr unsigned kCut = 23 - Format::kMantissa;
   constexpr std::int32_t kSmallest = (Format::kRebias + 1) << 23; // its smallest normal number
+#if defined(__AVX512BW__)
+  constexpr int kLesserMagnitude = 2; // with the first one's sign
+  constexpr int kGreaterMagnitude = 3;
+  const Floats bounded = _mm512_maskz_range_ps(
+      kAllLanes, value, Floats{} + BlockFormat<Format>::kLargest, kLesserMagnitude);
+  const Floats normal = _mm512_maskz_range_ps(
+      kAllLanes, bounded, reinterpret_cast<Floats>(Ints{} + kSmallest), kGreaterMagnitude);
+  const auto power = reinterpret_cast<Floats>(reinterpret_cast<Ints>(normal) &
+                                              static_cast<std::int32_t>(0xff800000));
+  const auto bits =
+      reinterpret_cast<Ints>(fused(power, Floats{} + static_cast<float>(1 << kCut), bounded));
+#else
   const Floats bounded =
       lesser<float>(magnitude_of(value), Floats{} + BlockFormat<Format>::kLargest);
   const Ints exponent =
       larger(reinterpret_cast<Ints>(bounded) & kFloatInfinity, Ints{} + kSmallest);
   const auto rounder = reinterpret_cast<Floats>(exponent + static_cast<std::int32_t>(kCut << 23));
-  const Ints code = reinterpret_cast<Ints>(bounded + rounder) + (exponent >> kCut);
-  const auto sign = reinterpret_cast<Ints>(reinterpret_cast<Words>(value) >> 24) & 0x80;
-  return code ^ sign;
+  const auto bits = reinterpret_cast<Ints>(bounded + rounder);
+#endif
+  const Ints code = bits + reinterpret_cast<Ints>(reinterpret_cast<Words>(bits) >> kCut);
+  return code ^ sign_of_byte(value);
 }
 
 template <typename Format>
-constexpr std::uint8_t kCodeOffset =
-    static_cast<std::uint8_t>(static_cast<unsigned>(Format::kRebias + 1) << Format::kMantissa);
+constexpr std::uint8_t kCodeOffset = static_cast<std::uint8_t>(
+    static_cast<unsigned>(Format::kRebias + 1 + 23 - static_cast<int>(Format::kMantissa))
+    << Format::kMantissa);
 
 /// What is infinite or no number has the codes of it.
 template <typename Format>
@@ -309,24 +364,19 @@ template <typename Format>
   using Of = BlockFormat<Format>;
   constexpr std::int32_t offset = kCodeOffset<Format>;
   const Ints magnitude = magnitude_bits(value);
-  const auto sign = reinterpret_cast<Ints>(reinterpret_cast<Words>(value) >> 24) & 0x80;
-  const Ints infinity =
-      Of::kInfinityCode == Of::kNanCode ? Ints{} + Of::kNanCode : Of::kInfinityCode | sign;
+  const Ints infinity = Of::kInfinityCode == Of::kNanCode ? Ints{} + Of::kNanCode
+                                                          : Of::kInfinityCode | sign_of_byte(value);
   code = magnitude == kFloatInfinity ? infinity + offset : code;
   return magnitude > kFloatInfinity ? Ints{} + (Of::kNanCode + offset) : code;
 }
 
 enum class Sums : std::uint8_t { finite, any };
 
-/// A new scale for each block, and its codes.
+using GroupSums = Parts<float, 4>[kGroupVectors];
+
 template <typename Format, Sums kSums>
-[[gnu::always_inline]] inline void finish_blocks(std::byte* codes, std::byte* scales,
-                                                 const Parts<float, 4>& sum, Ints largest) {
-  largest = larger(largest, swapped<1>(largest, Indices()));
-  largest = larger(largest, swapped<2>(largest, Indices()));
-  largest = larger(largest, swapped<4>(largest, Indices()));
-  const Ints exponent = larger((largest >> 23) - BlockFormat<Format>::kLargestExponent, Ints{});
-  const VectorScales inverse = by_part(reinterpret_cast<Floats>((254 - exponent) << 23));
+[[gnu::always_inline]] inline void store_codes(std::byte* to, const Parts<float, 4>& sum,
+                                               const VectorScales& inverse) {
   Ints code[4];
   for (unsigned k = 0; k < 4; ++k) {
     const Floats value = sum.part[k] * inverse.of(k);
@@ -335,33 +385,47 @@ template <typename Format, Sums kSums>
       code[k] = special_code_of<Format>(value, code[k]);
     }
   }
-  store(codes, interleaved(code) - kCodeOffset<Format>);
-  for (std::size_t block = 0; block < kVectorBlocks; ++block) {
-    scales[block] = static_cast<std::byte>(exponent[block * 8]);
-  }
+  store(to, interleaved(code) - kCodeOffset<Format>);
+}
+
+/// A new scale for each block, and its codes. `largest`: as by_block() has them.
+template <typename Format, Sums kSums>
+[[gnu::always_inline]] inline void finish_blocks(std::byte* codes, std::byte* scales,
+                                                 const GroupSums& sums, Ints largest) {
+  largest = larger(largest, swapped<1>(largest, Indices()));
+  largest = larger(largest, swapped<2>(largest, Indices()));
+  const Ints exponent = larger((largest >> 23) - BlockFormat<Format>::kLargestExponent, Ints{});
+  const auto inverse = reinterpret_cast<Floats>((254 - exponent) << 23);
+  store_scales(scales, exponent);
+  store_codes<Format, kSums>(codes, sums[0], VectorScales::from<0>(inverse));
+  store_codes<Format, kSums>(codes + kVectorBytes, sums[1], VectorScales::from<1>(inverse));
 }
 
 /// For sums that are infinite, or no numbers; their block's scale is that of the others.
 template <typename Format>
 [[gnu::noinline, gnu::cold]] void finish_any(std::byte* codes, std::byte* scales,
-                                             const Parts<float, 4>& sum) {
-  Parts<float, 4> finite = sum;
-  for (Floats& part : finite.part) {
-    const Ints magnitude = magnitude_bits(part);
-    part = reinterpret_cast<Floats>(magnitude < kFloatInfinity ? magnitude : Ints{});
+                                             const GroupSums& sums) {
+  Ints largest[kGroupVectors];
+  for (unsigned v = 0; v < kGroupVectors; ++v) {
+    Parts<float, 4> finite = sums[v];
+    for (Floats& part : finite.part) {
+      const Ints magnitude = magnitude_bits(part);
+      part = reinterpret_cast<Floats>(magnitude < kFloatInfinity ? magnitude : Ints{});
+    }
+    largest[v] = largest_by_half(finite);
   }
-  finish_blocks<Format, Sums::any>(codes, scales, sum, largest_by_half(finite));
+  finish_blocks<Format, Sums::any>(codes, scales, sums, by_block(largest[0], largest[1]));
 }
 
 template <typename Format>
 [[gnu::always_inline]] inline void finish(std::byte* codes, std::byte* scales,
-                                          const Parts<float, 4>& sum) {
-  const Ints largest = largest_by_half(sum);
+                                          const GroupSums& sums) {
+  const Ints largest = by_block(largest_by_half(sums[0]), largest_by_half(sums[1]));
   if (__builtin_expect(has_special(largest) ? 1 : 0, 0) != 0) {
-    const Parts<float, 4> copy = sum; // or the sums would lie in memory for its sake
+    const GroupSums copy = {sums[0], sums[1]}; // or the sums would lie in memory for its sake
     finish_any<Format>(codes, scales, copy);
   } else {
-    finish_blocks<Format, Sums::finite>(codes, scales, sum, largest);
+    finish_blocks<Format, Sums::finite>(codes, scales, sums, largest);
   }
 }
 
@@ -414,12 +478,9 @@ template <typename Format, Scales kScales>
   for (std::size_t block = tile.first; block < tile.end; block += kGroupBlocks) {
     // If the last group is not whole: the last blocks, some of them once more.
     const std::size_t at = block + kGroupBlocks <= tile.end ? block : tile.end - kGroupBlocks;
-    Parts<float, 4> sums[kGroupVectors];
+    GroupSums sums;
     sum_group<Format, kScales>(sums, inputs, count, at * kBlock, scales, at - tile.begin);
-    for (unsigned v = 0; v < kGroupVectors; ++v) {
-      const std::size_t first = at + v * kVectorBlocks;
-      finish<Format>(out + first * kBlock, out + tile.all * kBlock + first, sums[v]);
-    }
+    finish<Format>(out + at * kBlock, out + tile.all * kBlock + at, sums);
   }
 }
 
