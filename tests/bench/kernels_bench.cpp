@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// Bytes of payload per second that each kernel reduces, that the ICRC check handles, and that both
-/// together do. Plain reading of payloads in the same memory is measured in turn with them.
+/// together do. Plain reading of payloads in the same memory is measured in turn with them; beside
+/// operators (docs/operators.md), the built-in sum of the same type.
 
 #include "frame_places.hpp"
 #include "frame_work.hpp"
 #include "measurement.hpp"
 #include "op/kernel.hpp"
+#include "program/fold_program.hpp"
+#include "program/parse.hpp"
 
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,7 +30,43 @@ struct Measured {
   unsigned ranks = 0;
   From from = From::cache;
   Work work;
+  std::string_view beside_name; // what is measured in turn with it
+  Work beside;
 };
+
+/// An operator, its kernel if it has one, and the built-in sum that a user would have instead.
+struct MeasuredOperator {
+  std::string_view name;
+  DataType beside{};
+  std::optional<op::BlockSum> kernel;
+};
+
+constexpr std::array kOperators{
+    MeasuredOperator{"f32-sum", DataType::f32, std::nullopt},
+    MeasuredOperator{"mxfp8-e4m3-sum", DataType::f8e4m3, op::BlockSum::mxfp8_e4m3},
+    MeasuredOperator{"mxfp8-e5m2-sum", DataType::f8e5m2, op::BlockSum::mxfp8_e5m2},
+};
+
+program::Code code_of(std::string_view name) {
+  const std::string file = WEIR_OPERATORS "/" + std::string(name) + ".weir";
+  std::ifstream text(file);
+  if (!text) {
+    throw std::runtime_error(file + " cannot be read");
+  }
+  return program::parse(std::string(std::istreambuf_iterator<char>(text), {}));
+}
+
+/// The loops of a program, as reduction() has kernels.
+Work folding(const FramePlaces& places, program::FoldProgram program) {
+  return [&places, program = std::move(program)](const Groups& groups) {
+    alignas(64) std::array<std::byte, FramePlaces::kPayload> out;
+    for (std::size_t group = 0; group < groups.groups; ++group) {
+      program.reduce(out.data(), places.payloads() + groups.first + group * groups.stride,
+                     groups.ranks, out.size(), {});
+      asm volatile("" : : "r"(out.data()) : "memory");
+    }
+  };
+}
 
 class Bench {
  public:
@@ -38,9 +83,41 @@ class Bench {
 
  private:
   void add(Case parameters, unsigned ranks, From from, Work work) {
+    add_beside(std::move(parameters), ranks, from, std::move(work), "reading", reading_);
+  }
+
+  void add_beside(Case parameters, unsigned ranks, From from, Work work, std::string_view name,
+                  Work beside) {
     parameters.with("ranks", ranks).with("from", name_of(from));
     if (parameters.is_wanted(options_)) {
-      cases_.push_back({std::move(parameters), ranks, from, std::move(work)});
+      cases_.push_back(
+          {std::move(parameters), ranks, from, std::move(work), name, std::move(beside)});
+    }
+  }
+
+  void add_operator(const MeasuredOperator& by, op::CpuLevel level, unsigned ranks) {
+    const Work built_in = reduction(places_, op::find_kernel(by.beside, Operation::sum, level));
+    const auto add_by = [&](std::string_view means, Work work) {
+      Case parameters;
+      parameters.with("about", "operators").with("work", by.name).with("by", means);
+      parameters.with("level", op::name_of(level));
+      add_beside(parameters, ranks, From::cache, std::move(work), "built-in sum", built_in);
+    };
+    add_by("program", folding(places_, {code_of(by.name), level}));
+    const op::ReduceKernel kernel = by.kernel ? op::find_block_sum(*by.kernel, level) : nullptr;
+    if (kernel != nullptr) {
+      add_by("kernel", reduction(places_, kernel));
+    }
+  }
+
+  void add_operators() {
+    for (const MeasuredOperator& by : kOperators) {
+      for (std::size_t level = 0; level <= static_cast<std::size_t>(best_); ++level) {
+        add_operator(by, static_cast<op::CpuLevel>(level), 8);
+      }
+      for (const unsigned ranks : {2U, 64U}) {
+        add_operator(by, best_, ranks);
+      }
     }
   }
 
@@ -118,6 +195,7 @@ class Bench {
     add_icrc();
     add_every_pair();
     add_bound_of_f8_sums();
+    add_operators();
     if (options_.effort == Effort::full) {
       add_sums_by_ranks();
       add_sums_by_level();
@@ -129,11 +207,11 @@ class Bench {
       const Groups groups = walk_.next(measured.ranks, measured.from);
       return groups.payload_bytes() / cpu_seconds_of([&] { work(groups); });
     };
-    const Medians medians =
-        measured_in_turn([&] { return rate_of(measured.work); }, [&] { return rate_of(reading_); });
+    const Medians medians = measured_in_turn([&] { return rate_of(measured.work); },
+                                             [&] { return rate_of(measured.beside); });
     report(kPart, measured.parameters, round,
-           {{"rate", medians.first / 1e9, "GB/s", "reading"},
-            {"reading", medians.second / 1e9, "GB/s"}});
+           {{"rate", medians.first / 1e9, "GB/s", measured.beside_name},
+            {measured.beside_name, medians.second / 1e9, "GB/s"}});
   }
 
   const Options options_;
