@@ -274,6 +274,14 @@ def check_c99(made: Installation) -> None:
     check_program(made, "all_reduce.c", "cc", "-std=c99")
 
 
+def check_c99_operators(made: Installation) -> None:
+    source = shutil.copy2(EXAMPLES / "by_operator.c", made.folder)
+    program, text = made.folder / "by_operator", ROOT / "config/operators/mxfp8-e4m3-sum.weir"
+    output_of("cc", "-std=c99", *STRICT, source, *made.pkg_config("--cflags", "--libs").split(), "-o", program)
+    said = output_of(program, "0", "1", "127.0.0.1:7472", "1", "lo", "127.0.0.1", text, environment={"LD_LIBRARY_PATH": str(made.library.parent)})
+    expect("1 by way of the" in said, f"a group of one said {said!r}")
+
+
 def check_cpp20(made: Installation) -> None:
     check_program(made, "all_reduce.cpp", "c++", "-std=c++20")
 
@@ -363,7 +371,7 @@ def check_worker_without_dpdk(made: Installation) -> None:
 
 
 CHECKS: tuple[Callable[[Installation], None], ...] = (
-    check_files, check_whole_tree, check_exports, check_dynamic_sections, check_nccl_plug_in, check_headers, check_c99, check_cpp20,
+    check_files, check_whole_tree, check_exports, check_dynamic_sections, check_nccl_plug_in, check_headers, check_c99, check_c99_operators, check_cpp20,
     check_cmake, check_torchs_copy_of_the_header, check_wheel, check_version, check_worker_without_dpdk,
 )
 
