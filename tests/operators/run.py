@@ -17,6 +17,7 @@ import numpy as np
 import verdicts
 from judges import JUDGES
 from mistakes import MISTAKES, RULES
+from rules import broken
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEVELS = ("baseline", "avx2", "avx512", "avx512vbmi")
@@ -134,6 +135,10 @@ def main() -> int:
         programs = Programs(build, Path(folder))
         shipped = {file.stem for file in (ROOT / "config" / "operators").glob("*.weir")}
         checks = [(f"{name}, by numpy", lambda name=name: judge(programs, name)) for name in JUDGES]
+        for name in JUDGES:
+            text = ROOT / "config" / "operators" / f"{name}.weir"
+            checks += [(f"{name}, rules on {level}", lambda text=text, level=level: broken(text, lambda inputs: programs.fold(text, inputs, level)))
+                       for level in ("baseline", programs.levels(text)[-1])]
         checks += [(what, lambda text=text, due=due: refuse(programs, text, due)) for what, text, due in (*MISTAKES, *RULES)]
         checks += [("digests", lambda: digests_differ(programs)),
                    ("each shipped operator has a judge", lambda: sorted(shipped ^ set(JUDGES)))]
