@@ -252,6 +252,26 @@ MUTATIONS = [
         Edit(STAMP, "ina.session.set(is_total ? session_ : nonce);", "ina.session.set(nonce);")]),
     Mutation("hello-nonce", "a hello's result lacks the nonce", [
         Edit(STAMP, "ina.message_id.set(is_total ? nonce : digest_);", "ina.message_id.set(is_total ? 0 : digest_);")]),
+    Mutation("operator-lacking", "an operator that the switch does not grant stays in its table", [
+        Edit(INCARNATIONS, "if (granted(ring, entry) == nullptr) {", "if (entry.is_empty()) {")]),
+    Mutation("operator-below", "what a switch below lacks stays in the table", [
+        Edit(INCARNATIONS, "table.keep_common(table_of(*state.hellos.find(child, incarnation)->frame));", "")]),
+    Mutation("operator-climb", "the last child's table climbs as it came", [
+        Edit("lib/datapath/stage/climb.cpp", "incarnations_.climbing_operators(ring, last);", "conn::table_of(hello);")], switches="trees"),
+    Mutation("operator-number", "all messages are folded by the table's first operator", [
+        Edit("lib/datapath/conn/incarnations.hpp", "if (one.number == static_cast<std::uint8_t>(number)) {", "if (one.by != nullptr) {")]),
+    Mutation("operator-fold", "a message by an operator is folded as a hello's table", [
+        Edit("lib/datapath/stage/reduce.cpp", "return {.kernel = entry.by->kernel()};",
+             "return {.kernel = operators_.kernel(DataType::u8, Operation::bitwise_and)};")]),
+    Mutation("operator-differ", "hellos with other tables make a set", [
+        Edit(INCARNATIONS, "return a == b || a.is_empty() || b.is_empty();", "return true;")],
+        "all ranks here name the same operators; by_operator_test holds the rule by itself"),
+    Mutation("operator-total", "a total may name what the switch does not have", [
+        Edit(INCARNATIONS, "if (!has_all(total)) {", "if (false) {")],
+        "the operators of a switch here stay as they are; by_operator_test holds the rule by itself"),
+    Mutation("operator-unknown", "a message by a number that the table lacks is taken", [
+        Edit(CLASSIFY, "if (lacks_operator) {", "if (false) {")],
+        "no rank here sends what the table lacks; by_operator_test holds the rule by itself"),
     Mutation("result-flag", "a result lacks RESULT", [
         Edit("lib/datapath/slot/result_packet.cpp", "ina.flags = kInaFlagResult;", "")]),
     Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [

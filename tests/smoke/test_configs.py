@@ -128,6 +128,7 @@ MAPS = {
     "control.": f"ports: [PORT]\ncontrol: {UNKNOWN}",
     "control.tls.": f"ports: [PORT]\ncontrol: {{ listen: ['127.0.0.1:1'], tls: {UNKNOWN} }}",
     "tenants[].": f"ports: [PORT]\ntenants: [{UNKNOWN}]",
+    "operators[].": f"ports: [PORT]\noperators: [{UNKNOWN}]",
     "spare.": f"ports: [PORT]\nspare: {UNKNOWN}",
     "stations[].": f"ports: [PORT]\nstations: [{UNKNOWN}]",
     "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",

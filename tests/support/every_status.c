@@ -258,7 +258,8 @@ static int run_case(int number) {
   return is_as_due(row, &places[0]);
 }
 
-/* Every number with a name is a status: one that is added to weir.h needs a row. */
+/* Every number with a name is a status: one that is added to weir.h needs a row. But for a switch's
+ * kernel that is wrong: there is none (tests/unit/by_operator_test.cpp has one). */
 static int count_missing(void) {
   int missing = 0;
   for (int status = 0; strcmp(weir_status_name((weir_status)status), "unknown") != 0; ++status) {
@@ -266,7 +267,7 @@ static int count_missing(void) {
     for (int number = 0; number < CASE_COUNT; ++number) {
       rows += CASES[number].due == (weir_status)status;
     }
-    if (rows != 1) {
+    if (rows != (status == WEIR_OPERATOR_FAILED ? 0 : 1)) {
       printf("every_status: %s has %d rows\n", weir_status_name((weir_status)status), rows);
       ++missing;
     }
