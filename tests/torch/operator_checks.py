@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators of the users' own: MXFP8 from f32 tensors, an operator written in Python, and training with them. Judged by numpy."""
+"""Operators of the users' own, by the switch alone: MXFP8 from f32 tensors, an operator written in Python, and training with them.
+Judged by numpy."""
 from __future__ import annotations
 
 import sys
@@ -27,7 +28,7 @@ CLIPPED = weir_torch.operator("clipped", "i8 v", lanes="i16", identity="v 0", fo
 
 def group() -> weir_torch.ProcessGroupWeir:
     texts = [(ROOT / f"config/operators/{name}.weir").read_text() for name in MXFP8]
-    options = replace(weir_torch.Options.from_environment(), operators=(*texts, CLIPPED), fallback="ring")
+    options = replace(weir_torch.Options.from_environment(), operators=(*texts, CLIPPED))
     return dist.new_group(pg_options=options)
 
 
