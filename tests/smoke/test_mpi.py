@@ -58,7 +58,7 @@ def operators(lab: Lab) -> None:
     for mpi in BOTH:
         program = fabric.compile(mpi, "mpi_operators.c")
         for given, words, calls in (("1", (), 22), ("0", ("by-mpi",), 0))[:2 if mpi == MPICH else 1]:
-            status, output = fabric.start(mpi, [program, *words], WEIR_OPERATORS=given, WEIR_FALLBACK="ring", WEIR_THRESHOLD="1").wait()
+            status, output = fabric.start(mpi, [program, *words], WEIR_OPERATORS=given, WEIR_THRESHOLD="1").wait()
             expect(status == 0 and output.count("mpi_operators: exact") == RANKS, f"{status}, {output}")
             expect(counted_calls(output)["MPI_Allreduce"][0] == calls, output)
     fabric.switch.stop()
