@@ -32,6 +32,11 @@ def text_file(name: str) -> Path:
     return TEXTS / f"{name}.weir"
 
 
+def copy_of(lab: Lab, name: str) -> str:
+    """For the prompt, whose words end at a blank: a clone's folder may have some."""
+    return str(lab.file(f"{name}.weir", text_file(name).read_text()))
+
+
 def ring_of_operators(tenant: str = "") -> str:
     """As tests/operators/ranks.py has its groups."""
     members = "".join(f"      - {{ ip: 10.77.0.{rank + 1}, port: p{rank} }}\n" for rank in range(RANKS))
@@ -72,9 +77,9 @@ def operators(lab: Lab) -> None:
     names = ["mxfp8-e4m3-sum", "clipped-i8-sum", "maxloc"]
     config = configuration(ring_ports(), rings=ring_of_operators()) + f"operators:\n  - file: {text_file(names[0])}\n"
     terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, config)))
-    loaded = terminal.ask(f"load operator {text_file(names[1])}")
+    loaded = terminal.ask(f"load operator {copy_of(lab, names[1])}")
     expect(f"clipped-i8-sum: loaded; digest {CLIPPED}" in loaded, loaded)
-    expect("maxloc: loaded; digest " in said(lab, f"load operator {text_file(names[2])}"), "weirctl load operator")
+    expect("maxloc: loaded; digest " in said(lab, f"load operator {copy_of(lab, names[2])}"), "weirctl load operator")
     done = lab.directory / "done"
     ranks = job(lab, outside, *map(text_file, names), hold=done)
 
@@ -121,7 +126,7 @@ def that_differ(lab: Lab) -> None:
     wrong = lab.file("wrong.weir", text.replace("acc + v", "acc + w"))
     comment = Path(lab.file("comment.weir", text.replace("# the payload", "# A payload")))
     terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, configuration(ring_ports(), rings=ring_of_operators()))))
-    for file in (text_file("clipped-i8-sum"), odd):
+    for file in (copy_of(lab, "clipped-i8-sum"), odd):
         said(lab, f"load operator {file}")
     expect_all(job(lab, outside, text_file("clipped-i8-sum"), odd=odd), "operator 0 (clipped-i8-sum): rank ")
     expect_all(job(lab, outside, text_file("clipped-i8-sum"), odd=comment), "exact")
@@ -147,7 +152,7 @@ def remembered(lab: Lab) -> None:
         return [row["name"] for row in operators_of(switch)]
     first = Terminal(lab, fabric, config)
     for name in ("maxloc", "valid-sum", "clipped-i8-sum"):
-        first.ask(f"load operator {text_file(name)}")
+        first.ask(f"load operator {copy_of(lab, name)}")
     first.ask("unload operator valid-sum")
     first.quit()
     (state / "operators" / "0.weir").write_text("no operator")

@@ -129,7 +129,7 @@ def editing(lab: Lab) -> None:
     expect("info" in listed and "stats" in listed, f"Tab lists {listed!r}")
     terminal.press(CTRL_U)
     for wrong, right in (("shwo port info all",
-                          "found 'shwo'; allowed: add, capture, clear, drain, help, quit, reload, reset, set, show, withdraw"),
+                          "found 'shwo'; allowed: add, capture, clear, drain, help, load, quit, reload, reset, set, show, test, unload, withdraw"),
                          ("show rings", "found 'rings'; allowed: "),
                          ("show port info eth0", "port: found 'eth0'; allowed: all, p0, p1, p2, p3"),
                          ("show ring 8", "ring: found '8'; allowed: 7"),
