@@ -71,19 +71,26 @@ OperatorAdmin::OperatorAdmin(Chassis& chassis, std::optional<OperatorStore> stor
   load_stored();
 }
 
-/// A library that gives a text other results than the one before gives it another digest, too.
+/// A library that gives a text other results than the one before gives it another digest, too. The
+/// former one's file goes: an unload would leave it, and the next start load it again.
 void OperatorAdmin::load_stored() {
   if (!store_) {
     return;
   }
   for (const StoredOperator& stored : store_->all()) {
     try {
+      if (stored.tenants.empty()) {
+        throw std::invalid_argument(
+            "line 1: found no owner; allowed: \"# for \" and a tenant's name, or none for all");
+      }
       const auto loaded = program::Operator::load(stored.text);
       for (const std::string& tenant : stored.tenants) {
         add(loaded, {.tenant = tenant}, {});
       }
+      store_->remove_if_elsewhere(stored, loaded->digest());
     } catch (const std::exception& error) {
-      fmt::print(stderr, "weir: a remembered operator is left out: {}\n", error.what());
+      fmt::print(stderr, "weir: {}: a remembered operator is left out: {}\n", stored.file.string(),
+                 error.what());
     }
   }
 }
@@ -186,7 +193,7 @@ void OperatorAdmin::remember(const LoadedOperator& row) const {
   if (!store_) {
     return;
   }
-  StoredOperator stored{.text = row.loaded->code().text, .tenants = {}};
+  StoredOperator stored{.text = row.loaded->code().text, .tenants = {}, .file = {}};
   for (const OperatorOwner& owner : row.owners) {
     if (!owner.ring) {
       stored.tenants.push_back(owner.tenant);

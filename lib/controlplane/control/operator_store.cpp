@@ -76,7 +76,8 @@ std::filesystem::path OperatorStore::file_of(const program::Digest& digest) cons
 std::vector<StoredOperator> OperatorStore::all() const {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-    if (entry.path().extension() == kSuffix) {
+    // No FIFO, on which a start would wait, and no device.
+    if (entry.path().extension() == kSuffix && entry.is_regular_file()) {
       files.push_back(entry.path());
     }
   }
@@ -85,6 +86,7 @@ std::vector<StoredOperator> OperatorStore::all() const {
   for (const std::filesystem::path& file : files) {
     if (const std::optional<std::string> contents = files::read_whole(file)) {
       stored.push_back(read(*contents));
+      stored.back().file = file;
     }
   }
   return stored;
@@ -103,6 +105,13 @@ void OperatorStore::keep(const program::Digest& digest, const StoredOperator& st
 void OperatorStore::remove(const program::Digest& digest) const {
   std::error_code error;
   std::filesystem::remove(file_of(digest), error);
+}
+
+void OperatorStore::remove_if_elsewhere(const StoredOperator& stored,
+                                        const program::Digest& digest) const {
+  if (std::error_code error; stored.file != file_of(digest)) {
+    std::filesystem::remove(stored.file, error);
+  }
 }
 
 } // namespace weir::control

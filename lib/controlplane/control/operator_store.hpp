@@ -14,6 +14,7 @@ namespace weir::control {
 struct StoredOperator {
   std::string text;
   std::vector<std::string> tenants; // empty name: an operator of the switch
+  std::filesystem::path file;       // of all(): where it is
 };
 
 /// Texts of operators that were loaded while the switch ran, in a folder of the state directory: so
@@ -32,6 +33,9 @@ class OperatorStore {
   void keep(const program::Digest& digest, const StoredOperator& stored) const;
 
   void remove(const program::Digest& digest) const;
+
+  /// Of all(): what lies under another name than that of this digest.
+  void remove_if_elsewhere(const StoredOperator& stored, const program::Digest& digest) const;
 
  private:
   std::filesystem::path file_of(const program::Digest& digest) const;

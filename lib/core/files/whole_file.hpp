@@ -6,17 +6,19 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace weir::files {
 
 /// What is in the file. Nothing: it cannot be read, or is a folder.
 inline std::optional<std::string> read_whole(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (std::error_code error; !stream || std::filesystem::is_directory(file, error)) {
+  // Before the read: an iterator over a folder throws.
+  if (std::error_code error; std::filesystem::is_directory(file, error)) {
     return std::nullopt;
   }
-  return text;
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  return stream ? std::optional(std::move(text)) : std::nullopt;
 }
 
 /// Of keys and certificates: what is in the file. Nothing also if that is nothing.
