@@ -60,5 +60,6 @@ MISTAKES: tuple[tuple[str, str, str], ...] = (
 RULES: tuple[tuple[str, str, str], ...] = (
     ("finish of a finished value", edited(GOOD, "out = acc", "out = acc * 0.5"), r"the trial: finish of a finished value"),
     ("the identity", edited(GOOD, "v 0x80000000", "v 0x3f800000"), r"the trial: the identity joined to a value"),
+    ("an identity of all values but -0", edited(GOOD, "v 0x80000000", "v 0"), r"the trial: the identity joined to a value"),
     ("the identity from the right", edited(edited(GOOD, "acc + v", "v"), "v 0x80000000", "v 0"), r"the trial: the identity joined"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,8 @@ def that_differ(lab: Lab) -> None:
 
 @smoke_test("operators-remembered")
 def remembered(lab: Lab) -> None:
-    """What was loaded while the switch ran is there after a restart; what was unloaded is not. A file that is none is left out."""
+    """What was loaded while the switch ran is there after a restart; what was unloaded is not, nor a copy of it. What else lies
+    there is left out, and named."""
     fabric = lab.namespace()
     state = lab.directory / "state"
     config = lab.file("weir.yaml", at_socket(lab, configuration(['name: p0, device: "net_null0,no-rx=1"']) + f"state_directory: {state}\n"))
@@ -155,10 +157,18 @@ def remembered(lab: Lab) -> None:
         first.ask(f"load operator {copy_of(lab, name)}")
     first.ask("unload operator valid-sum")
     first.quit()
-    (state / "operators" / "0.weir").write_text("no operator")
+    kept = state / "operators"
+    (kept / "0.weir").write_text("no operator")
+    (kept / "1.weir").mkdir()
+    os.mkfifo(kept / "2.weir")
+    (kept / "3.weir").write_text((kept / f"{CLIPPED}.weir").read_text())
     second = Terminal(lab, fabric, config)
     expect(sorted(names(second)) == ["clipped-i8-sum", "maxloc"], f"{names(second)}")
+    second.ask("unload operator clipped-i8-sum")
     second.quit()
+    third = Terminal(lab, fabric, config)
+    expect(names(third) == ["maxloc"], f"{names(third)}")
+    third.quit()
 
 
 def tenants_switch(lab: Lab) -> tuple[Namespace, Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -200,6 +210,9 @@ def of_tenants(lab: Lab) -> None:
     refused(red("UnloadOperator", digest=for_all["digest"]), "PERMISSION_DENIED", "found tenant red, which has not loaded it")
     refused(red("UnloadOperator", digest="12"), "INVALID_ARGUMENT", "allowed: 64 hexadecimal digits")
     refused(red("LoadOperator", text="garbage"), "INVALID_ARGUMENT", "line 1")
+    fold = "fold s = acc + v\n  t = pow2(s)\n" + "  t = pow2(t)\n" * 50 + "  acc = select(t < 0, t, s)"  # as f32-sum, and dear
+    dear = text("f32-sum").replace("fold acc = acc + v", fold)
+    refused(red("LoadOperator", text=dear), "RESOURCE_EXHAUSTED", "(operator_price)")
     refused(red("Execute", words=["load", "operator", "/etc/passwd"]), "PERMISSION_DENIED", "red")
     expect(red("LoadOperator", text=text("clipped-i8-sum"))["digest"] == CLIPPED, "the same again is no error")
     red("LoadOperator", text=text("maxloc"))

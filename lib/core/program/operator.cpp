@@ -72,10 +72,12 @@ double price_of(const Code& code) {
     double cost = 0;
     for (const Step& step : steps) {
       const double width = bytes_of(step.lane) / 4.0;
-      const bool is_slow =
-          step.op == Op::div || step.op == Op::sqrt || step.op == Op::fma || step.op == Op::convert;
-      const bool is_codec = step.op == Op::load || step.op == Op::store || step.op == Op::quantise;
-      const double each = is_slow ? 4 : is_codec ? 4 : 1;
+      // One lane after the other where the CPU has no vectors for them: no FMA, no count of zeros.
+      const bool is_by_lane = step.op == Op::fma || step.op == Op::quantise ||
+                              step.op == Op::floor_log2 || step.op == Op::pow2;
+      const bool is_slow = step.op == Op::div || step.op == Op::sqrt || step.op == Op::convert ||
+                           step.op == Op::load || step.op == Op::store;
+      const double each = is_by_lane ? 16 : is_slow ? 4 : 1;
       cost += each * width / (step.per_block ? code.unit_lanes() : 1);
     }
     return cost;
