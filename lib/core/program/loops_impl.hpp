@@ -1237,7 +1237,7 @@ template <typename T, typename F>
 template <typename T>
 inline void fold_lanes(Op op, byte* sums, const byte* const* inputs, unsigned count, size_t offset,
                        size_t bytes) {
-  const auto unless_nan = [](auto a, auto b, auto best) {
+  const auto unless_nan = []([[maybe_unused]] auto a, [[maybe_unused]] auto b, auto best) {
     if constexpr (kIsFloat<T>) {
       best = a != a ? a : best;
       best = b != b ? b : best;
