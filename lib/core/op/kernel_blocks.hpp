@@ -19,7 +19,9 @@ constexpr std::size_t kBlock = 32; // codes
 constexpr std::size_t kVectorBlocks = kVectorBytes / kBlock;
 constexpr unsigned kGroupVectors = 2; // that are folded together
 constexpr std::size_t kGroupBlocks = kGroupVectors * kVectorBlocks;
-constexpr std::size_t kTileBlocks = 16;
+constexpr std::size_t kTileBlocks = 32;
+constexpr unsigned kTileGroups = kTileBlocks / kGroupBlocks;
+constexpr unsigned kScaledGroups = 4; // whose scales are made together
 constexpr std::int32_t kFloatInfinity = 0x7f800000;
 constexpr std::int32_t kFloatMagnitude = 0x7fffffff;
 
@@ -30,7 +32,7 @@ struct BlockFormat;
 template <>
 struct BlockFormat<E4m3> {
   static constexpr std::int32_t kLargestExponent = 8;
-  static constexpr float kLargest = 448;
+  static constexpr std::uint8_t kLargestCode = 0x7e;
   static constexpr std::int32_t kDecodedBelow = 8; // decoded numbers are 2^-8 of the values
   static constexpr std::int32_t kInfinityCode = 0x7f;
   static constexpr std::int32_t kNanCode = 0x7f;
@@ -39,7 +41,7 @@ struct BlockFormat<E4m3> {
 template <>
 struct BlockFormat<E5m2> {
   static constexpr std::int32_t kLargestExponent = 15;
-  static constexpr float kLargest = 57344;
+  static constexpr std::uint8_t kLargestCode = 0x7b;
   static constexpr std::int32_t kDecodedBelow = 0;
   static constexpr std::int32_t kInfinityCode = 0x7c;
   static constexpr std::int32_t kNanCode = 0x7e;
@@ -55,23 +57,11 @@ enum class Scales : std::uint8_t { small, any };
 
 // ------------------------------------------------------------------------- what the levels have
 
-using Indices = std::make_index_sequence<kVectorBytes / sizeof(float)>;
+using Bytes = Vector<std::uint8_t>;
 
-/// Of its lanes, each with the one whose number differs in this bit.
-template <std::size_t kDistance, std::size_t... kLanes>
-[[gnu::always_inline]] inline Ints swapped(Ints lanes, std::index_sequence<kLanes...> /*Indices*/) {
-  return __builtin_shufflevector(lanes, lanes, static_cast<int>(kLanes ^ kDistance)...);
-}
-
-template <int kLane, std::size_t... kLanes>
-[[gnu::always_inline]] inline Floats everywhere(Floats lanes,
-                                                std::index_sequence<kLanes...> /*Indices*/) {
-  return __builtin_shufflevector(lanes, lanes, (static_cast<int>(kLanes * 0) + kLane)...);
-}
-
-[[gnu::always_inline]] inline Ints magnitude_bits(Floats value) {
-  return reinterpret_cast<Ints>(value) & kFloatMagnitude;
-}
+constexpr std::size_t kLaneCount = kVectorBytes / sizeof(float);
+using AllLanes = std::make_index_sequence<kLaneCount>;
+using AllBytes = std::make_index_sequence<kVectorBytes>;
 
 #if defined(__AVX512BW__)
 [[gnu::always_inline]] inline Ints larger(Ints a, Ints b) {
@@ -79,21 +69,46 @@ template <int kLane, std::size_t... kLanes>
                                                        reinterpret_cast<__m512i>(b)));
 }
 
-[[gnu::always_inline]] inline bool has_special(Ints magnitudes) {
+[[gnu::always_inline]] inline bool has_special(Ints magnitudes, Ints infinity) {
   return _mm512_cmpge_epi32_mask(reinterpret_cast<__m512i>(magnitudes),
-                                 _mm512_set1_epi32(kFloatInfinity)) != 0;
+                                 reinterpret_cast<__m512i>(infinity)) != 0;
 }
 
 [[gnu::always_inline]] inline Floats fused(Floats a, Floats b, Floats c) {
   return _mm512_fmadd_ps(a, b, c);
 }
 
-/// a, or b where the mask's bits are not set.
-[[gnu::always_inline]] inline Ints merged(Ints a, Ints b, std::int32_t mask) {
-  constexpr int kThirdWhereSecond = 0xb8;
+/// The sum of a value and 2^kCut times a power of two.
+template <unsigned kCut>
+[[gnu::always_inline]] inline Ints with_rounder(Floats value, Ints power) {
   return reinterpret_cast<Ints>(
-      _mm512_ternarylogic_epi32(reinterpret_cast<__m512i>(b), _mm512_set1_epi32(mask),
-                                reinterpret_cast<__m512i>(a), kThirdWhereSecond));
+      fused(reinterpret_cast<Floats>(power), Floats{} + static_cast<float>(1 << kCut), value));
+}
+
+/// Of each lane the sum of its halves (signed) times those of `factors`.
+[[gnu::always_inline]] inline Ints dot(Ints halves, Ints factors) {
+  return reinterpret_cast<Ints>(
+      _mm512_madd_epi16(reinterpret_cast<__m512i>(halves), reinterpret_cast<__m512i>(factors)));
+}
+
+/// The lower halves of two parts' lanes, those of the second above. `lower`: ffff in each lane.
+[[gnu::always_inline]] inline Shorts lower_halves(Ints first, Ints second, Ints lower) {
+  constexpr int kThirdWhereSecond = 0xb8;
+  return reinterpret_cast<Shorts>(_mm512_ternarylogic_epi32(
+      reinterpret_cast<__m512i>(second << 16), reinterpret_cast<__m512i>(lower),
+      reinterpret_cast<__m512i>(first), kThirdWhereSecond));
+}
+
+[[gnu::always_inline]] inline Bytes lesser_bytes(Bytes a, Bytes b) {
+  return reinterpret_cast<Bytes>(
+      _mm512_min_epu8(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+
+/// A byte with each lane's sign, in each 16 bytes four of each part.
+[[gnu::always_inline]] inline Bytes sign_bytes(const Parts<float, 4>& value) {
+  const auto part = [&](unsigned k) { return reinterpret_cast<__m512i>(value.part[k]); };
+  return reinterpret_cast<Bytes>(_mm512_packs_epi16(_mm512_packs_epi32(part(0), part(1)),
+                                                    _mm512_packs_epi32(part(2), part(3))));
 }
 #else
 [[gnu::always_inline]] inline Ints larger(Ints a, Ints b) {
@@ -101,8 +116,8 @@ template <int kLane, std::size_t... kLanes>
       _mm256_max_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
 
-[[gnu::always_inline]] inline bool has_special(Ints magnitudes) {
-  const Ints is_special = magnitudes > kFloatInfinity - 1;
+[[gnu::always_inline]] inline bool has_special(Ints magnitudes, Ints infinity) {
+  const Ints is_special = magnitudes >= infinity;
   return _mm256_movemask_epi8(reinterpret_cast<__m256i>(is_special)) != 0;
 }
 
@@ -111,8 +126,35 @@ template <int kLane, std::size_t... kLanes>
   return c + a * b;
 }
 
-[[gnu::always_inline]] inline Ints merged(Ints a, Ints b, std::int32_t mask) {
-  return (a & mask) | (b & ~mask);
+/// The sum of a value and 2^kCut times a power of two.
+template <unsigned kCut>
+[[gnu::always_inline]] inline Ints with_rounder(Floats value, Ints power) {
+  return reinterpret_cast<Ints>(
+      value + reinterpret_cast<Floats>(power + static_cast<std::int32_t>(kCut << 23)));
+}
+
+/// Of each lane the sum of its halves (signed) times those of `factors`.
+[[gnu::always_inline]] inline Ints dot(Ints halves, Ints factors) {
+  return reinterpret_cast<Ints>(
+      _mm256_madd_epi16(reinterpret_cast<__m256i>(halves), reinterpret_cast<__m256i>(factors)));
+}
+
+/// The lower halves of two parts' lanes, those of the second above.
+[[gnu::always_inline]] inline Shorts lower_halves(Ints first, Ints second, Ints /*lower*/) {
+  return reinterpret_cast<Shorts>(_mm256_blend_epi16(
+      reinterpret_cast<__m256i>(first), reinterpret_cast<__m256i>(second << 16), 0xaa));
+}
+
+[[gnu::always_inline]] inline Bytes lesser_bytes(Bytes a, Bytes b) {
+  return reinterpret_cast<Bytes>(
+      _mm256_min_epu8(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+
+/// A byte with each lane's sign, in each 16 bytes four of each part.
+[[gnu::always_inline]] inline Bytes sign_bytes(const Parts<float, 4>& value) {
+  const auto part = [&](unsigned k) { return reinterpret_cast<__m256i>(value.part[k]); };
+  return reinterpret_cast<Bytes>(_mm256_packs_epi16(_mm256_packs_epi32(part(0), part(1)),
+                                                    _mm256_packs_epi32(part(2), part(3))));
 }
 #endif
 
@@ -123,14 +165,6 @@ struct VectorScales {
 
   [[gnu::always_inline]] static VectorScales at(const float* scales) {
     return {_mm512_mask_broadcastss_ps(_mm512_set1_ps(scales[0]), 0xff00, _mm_load_ss(scales + 1))};
-  }
-
-  template <int kVector>
-  [[gnu::always_inline]] static VectorScales from(Floats by_block) {
-    constexpr int a = kVector * 8;
-    constexpr int b = a + 4;
-    return {__builtin_shufflevector(by_block, by_block, a, a, a, a, a, a, a, a, b, b, b, b, b, b, b,
-                                    b)};
   }
 
   [[gnu::always_inline]] Floats of(unsigned /*part*/) const { return both; }
@@ -144,12 +178,6 @@ struct VectorScales {
     return {{_mm512_set1_ps(scales[0]), _mm512_set1_ps(scales[1])}};
   }
 
-  template <int kVector>
-  [[gnu::always_inline]] static VectorScales from(Floats by_block) {
-    return {{everywhere<kVector * 8>(by_block, Indices()),
-             everywhere<kVector * 8 + 4>(by_block, Indices())}};
-  }
-
   [[gnu::always_inline]] Floats of(unsigned part) const { return each[part % 2]; }
 };
 #else
@@ -159,11 +187,6 @@ struct VectorScales {
 
   [[gnu::always_inline]] static VectorScales at(const float* scales) {
     return {_mm256_broadcast_ss(scales)};
-  }
-
-  template <int kVector>
-  [[gnu::always_inline]] static VectorScales from(Floats by_block) {
-    return {everywhere<kVector * 4>(by_block, Indices())};
   }
 
   [[gnu::always_inline]] Floats of(unsigned /*part*/) const { return one; }
@@ -178,34 +201,19 @@ struct VectorScales {
                 __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23,
                                         28, 29, 30, 31));
 }
-
-/// The lowest byte of each block's lanes.
-[[gnu::always_inline]] inline void store_scales(std::byte* to, Ints by_block) {
-  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(kAllLanes, reinterpret_cast<__m512i>(by_block));
-  const __m128i first_four =
-      _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 12, 8, 4, 0);
-  const int four = _mm_cvtsi128_si32(_mm_shuffle_epi8(bytes, first_four));
-  __builtin_memcpy(to, &four, sizeof four);
-}
 #else
 /// The largest magnitudes of two vectors' blocks, of each block in four lanes.
 [[gnu::always_inline]] inline Ints by_block(Ints first, Ints second) {
   return larger(__builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11),
                 __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15));
 }
-
-/// The lowest byte of each block's lanes.
-[[gnu::always_inline]] inline void store_scales(std::byte* to, Ints by_block) {
-  to[0] = static_cast<std::byte>(by_block[0]);
-  to[1] = static_cast<std::byte>(by_block[4]);
-}
 #endif
 
 #if defined(__AVX512BW__) && !defined(__AVX512VBMI__)
 /// The largest magnitude of each block in the lanes of its half.
-[[gnu::always_inline]] inline Ints largest_by_half(const Parts<float, 4>& sum) {
-  const Ints first = larger(magnitude_bits(sum.part[0]), magnitude_bits(sum.part[2]));
-  const Ints second = larger(magnitude_bits(sum.part[1]), magnitude_bits(sum.part[3]));
+[[gnu::always_inline]] inline Ints largest_by_half(const Ints (&part)[4]) {
+  const Ints first = larger(part[0], part[2]);
+  const Ints second = larger(part[1], part[3]);
   return larger(__builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20,
                                         21, 22, 23),
                 __builtin_shufflevector(first, second, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27,
@@ -213,39 +221,88 @@ struct VectorScales {
 }
 #else
 /// The largest magnitude of each block in the lanes of its half; or of the one block in all.
-[[gnu::always_inline]] inline Ints largest_by_half(const Parts<float, 4>& sum) {
-  return larger(larger(magnitude_bits(sum.part[0]), magnitude_bits(sum.part[1])),
-                larger(magnitude_bits(sum.part[2]), magnitude_bits(sum.part[3])));
+[[gnu::always_inline]] inline Ints largest_by_half(const Ints (&part)[4]) {
+  return larger(larger(part[0], part[1]), larger(part[2], part[3]));
 }
 #endif
 
-/// Bytes from the lowest ones of four parts, in the order of the codes.
-[[gnu::always_inline]] inline Vector<std::uint8_t> interleaved(const Ints (&part)[4]) {
-  const Ints first = merged(part[0], part[2] << 8, 0xff);
-  const Ints second = merged(part[1], part[3] << 8, 0xff);
-  const Ints pairs = merged(first, second << 16, 0xffff);
-#if defined(__AVX512BW__)
-  const __m512i lower_pairs_first =
-      _mm512_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0, 15, 14, 11, 10, 7, 6, 3,
-                      2, 13, 12, 9, 8, 5, 4, 1, 0, 15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4,
-                      1, 0, 15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0);
-  const auto quads = reinterpret_cast<Vector<std::uint64_t>>(
-      _mm512_shuffle_epi8(reinterpret_cast<__m512i>(pairs), lower_pairs_first));
+/// In each four lanes, the larger ones of two that are kApart from one another: two of a, then two
+/// of b.
+template <std::size_t kApart, std::size_t... kLanes>
+[[gnu::always_inline]] inline Ints larger_of_two(Ints a, Ints b,
+                                                 std::index_sequence<kLanes...> /*AllLanes*/) {
+  constexpr auto from = [](std::size_t to) {
+    return static_cast<int>(to % 4 / 2 * kLaneCount + to / 4 * 4 + to % 2 * (3 - kApart));
+  };
+  constexpr auto apart = static_cast<int>(kApart);
+  return larger(__builtin_shufflevector(a, b, from(kLanes)...),
+                __builtin_shufflevector(a, b, (from(kLanes) + apart)...));
+}
+
+/// Each four lanes are of one block in four groups. Returns the blocks group by group.
+template <std::size_t... kLanes>
+[[gnu::always_inline]] inline Ints by_group(Ints by_block,
+                                            std::index_sequence<kLanes...> /*AllLanes*/) {
+  return __builtin_shufflevector(
+      by_block, by_block, static_cast<int>(kLanes % kGroupBlocks * 4 + kLanes / kGroupBlocks)...);
+}
+
+/// Where each of 16 bytes comes from, if there are the first part's four, then those of the second
+/// and so on: parts 0 and 1 have the codes of even places, 2 and 3 the others.
+constexpr std::size_t from_parts(std::size_t to) {
+  return to % 2 * 8 + to / 2;
+}
+
+/// Each 16 bytes by themselves.
+template <std::size_t (*kFrom)(std::size_t), std::size_t... kBytes>
+[[gnu::always_inline]] inline Bytes shuffled(Bytes bytes, std::index_sequence<kBytes...> /*all*/) {
+  return __builtin_shufflevector(bytes, bytes,
+                                 static_cast<int>(kBytes / 16 * 16 + kFrom(kBytes % 16))...);
+}
+
+/// Bytes in the order of codes, that each 16 bytes have in it.
+[[gnu::always_inline]] inline Bytes in_order(Bytes bytes) {
 #if defined(__AVX512VBMI__)
-  return reinterpret_cast<Vector<std::uint8_t>>(quads);
+  return bytes;
 #else
-  return reinterpret_cast<Vector<std::uint8_t>>(
-      __builtin_shufflevector(quads, quads, 0, 2, 4, 6, 1, 3, 5, 7));
+  const auto eights = reinterpret_cast<Vector<std::uint64_t>>(bytes);
+#if defined(__AVX512BW__)
+  return reinterpret_cast<Bytes>(__builtin_shufflevector(eights, eights, 0, 2, 4, 6, 1, 3, 5, 7));
+#else
+  return reinterpret_cast<Bytes>(__builtin_shufflevector(eights, eights, 0, 2, 1, 3));
 #endif
-#else
-  const __m256i lower_pairs_first =
-      _mm256_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0, 15, 14, 11, 10, 7, 6, 3,
-                      2, 13, 12, 9, 8, 5, 4, 1, 0);
-  const auto quads = reinterpret_cast<Vector<std::uint64_t>>(
-      _mm256_shuffle_epi8(reinterpret_cast<__m256i>(pairs), lower_pairs_first));
-  return reinterpret_cast<Vector<std::uint8_t>>(__builtin_shufflevector(quads, quads, 0, 2, 1, 3));
 #endif
 }
+
+#if defined(__AVX512VBMI__)
+/// The second bytes of two parts, twice in each 16 bytes.
+template <std::size_t... kBytes>
+[[gnu::always_inline]] inline Vector<std::uint64_t>
+second_of_two(Ints even, Ints odd, std::index_sequence<kBytes...> /*AllBytes*/) {
+  return reinterpret_cast<Vector<std::uint64_t>>(__builtin_shufflevector(
+      reinterpret_cast<Bytes>(even), reinterpret_cast<Bytes>(odd),
+      static_cast<int>(kBytes % 2 * kVectorBytes + kBytes / 16 * 16 + kBytes % 8 / 2 * 4 + 1)...));
+}
+
+/// The second byte of each lane of four parts, whose first one is 0, as each 16 bytes have them.
+[[gnu::always_inline]] inline Bytes second_bytes(const Ints (&part)[4], Ints /*lower*/) {
+  const auto first = second_of_two(part[0], part[2], AllBytes());
+  const auto second = second_of_two(part[1], part[3], AllBytes());
+  return reinterpret_cast<Bytes>(__builtin_shufflevector(first, second, 0, 8, 2, 10, 4, 12, 6, 14));
+}
+#else
+/// The same if each lane has its code of parts 0, 2, 1 and 3.
+constexpr std::size_t from_lanes(std::size_t to) {
+  return to % 2 + to / 2 % 4 * 4 + to / 8 * 2;
+}
+
+/// The second byte of each lane of four parts, whose first one is 0, as each 16 bytes have them.
+[[gnu::always_inline]] inline Bytes second_bytes(const Ints (&part)[4], Ints lower) {
+  const Shorts even = lower_halves(part[0], part[1], lower);
+  const Shorts odd = lower_halves(part[2], part[3], lower);
+  return shuffled<from_lanes>(reinterpret_cast<Bytes>((even >> 8) | odd), AllBytes());
+}
+#endif
 
 // ------------------------------------------------------------------------------------ arithmetic
 
@@ -254,7 +311,8 @@ struct TileScales {
   alignas(kVectorBytes) float of[kMostBlockInputs][kTileBlocks];
 };
 
-using ScaleBytes = typename VectorOf<std::uint8_t, kTileBlocks>::type;
+constexpr std::size_t kReadScales = 16; // together
+using ScaleBytes = typename VectorOf<std::uint8_t, kReadScales>::type;
 
 /// What decoded numbers are multiplied by. `any`: the scales themselves, of which 255 is NaN.
 template <typename Format, Scales kScales>
@@ -262,7 +320,7 @@ template <typename Format, Scales kScales>
   constexpr std::int32_t up = kScales == Scales::small ? BlockFormat<Format>::kDecodedBelow : 0;
   Ints bits = (code + up) << 23;
   if constexpr (up == 0) {
-    bits = code == 0 ? Ints{} + 0x00400000 : bits;
+    bits = larger(bits, Ints{} + 0x00400000); // of code 0
   }
   if constexpr (kScales == Scales::any) {
     bits = code == 255 ? Ints{} + 0x7fc00000 : bits;
@@ -275,12 +333,12 @@ template <typename Format, Scales kScales>
   const auto codes = reinterpret_cast<__m128i>(bytes);
 #if defined(__AVX512BW__)
   const __m512i wide = _mm512_maskz_cvtepu8_epi32(kAllLanes, codes);
-  _mm512_store_ps(to, scale_of<Format, kScales>(reinterpret_cast<Ints>(wide)));
+  _mm512_storeu_ps(to, scale_of<Format, kScales>(reinterpret_cast<Ints>(wide)));
 #else
   const __m256i first = _mm256_cvtepu8_epi32(codes);
   const __m256i second = _mm256_cvtepu8_epi32(_mm_unpackhi_epi64(codes, codes));
-  _mm256_store_ps(to, scale_of<Format, kScales>(reinterpret_cast<Ints>(first)));
-  _mm256_store_ps(to + 8, scale_of<Format, kScales>(reinterpret_cast<Ints>(second)));
+  _mm256_storeu_ps(to, scale_of<Format, kScales>(reinterpret_cast<Ints>(first)));
+  _mm256_storeu_ps(to + 8, scale_of<Format, kScales>(reinterpret_cast<Ints>(second)));
 #endif
 }
 
@@ -319,114 +377,110 @@ sum_group(Parts<float, 4> (&sums)[kGroupVectors], const std::byte* const* inputs
   }
 }
 
-/// The sign as that of a byte.
-[[gnu::always_inline]] inline Ints sign_of_byte(Floats value) {
-  return reinterpret_cast<Ints>(reinterpret_cast<Words>(value) >> 24) & 0x80;
+/// Keeps a constant in a register. gcc would make it anew for each group, from an integer's.
+template <typename V>
+[[gnu::always_inline]] inline V kept(V value) {
+  __asm__("" : "+v"(value));
+  return value;
 }
 
-/// Rounds to nearest even at the format's last bit: adds a number whose last bit has its value. In
-/// the lowest byte is the code, more than it is by kCodeOffset; above it is nothing of use.
+constexpr unsigned kSecondByte = 8;
+
+/// What rounding needs. Codes are made in the second byte of a lane, where dot() leaves the first
+/// one 0.
 template <typename Format>
-[[gnu::always_inline]] inline Ints code_of(Floats value) {
-  constexpr unsigned kCut = 23 - Format::kMantissa;
-  constexpr std::int32_t kSmallest = (Format::kRebias + 1) << 23; // its smallest normal number
-#if defined(__AVX512BW__)
-  constexpr int kLesserMagnitude = 2; // with the first one's sign
-  constexpr int kGreaterMagnitude = 3;
-  const Floats bounded = _mm512_maskz_range_ps(
-      kAllLanes, value, Floats{} + BlockFormat<Format>::kLargest, kLesserMagnitude);
-  const Floats normal = _mm512_maskz_range_ps(
-      kAllLanes, bounded, reinterpret_cast<Floats>(Ints{} + kSmallest), kGreaterMagnitude);
-  const auto power = reinterpret_cast<Floats>(reinterpret_cast<Ints>(normal) &
-                                              static_cast<std::int32_t>(0xff800000));
-  const auto bits =
-      reinterpret_cast<Ints>(fused(power, Floats{} + static_cast<float>(1 << kCut), bounded));
-#else
-  const Floats bounded =
-      lesser<float>(magnitude_of(value), Floats{} + BlockFormat<Format>::kLargest);
-  const Ints exponent =
-      larger(reinterpret_cast<Ints>(bounded) & kFloatInfinity, Ints{} + kSmallest);
-  const auto rounder = reinterpret_cast<Floats>(exponent + static_cast<std::int32_t>(kCut << 23));
-  const auto bits = reinterpret_cast<Ints>(bounded + rounder);
-#endif
-  const Ints code = bits + reinterpret_cast<Ints>(reinterpret_cast<Words>(bits) >> kCut);
-  return code ^ sign_of_byte(value);
+struct Rounding {
+  static constexpr unsigned kCut = 23 - Format::kMantissa;
+  static constexpr std::int32_t kUnits = 1 << kSecondByte;
+  static constexpr std::int32_t kExponent = 1 << (kSecondByte + Format::kMantissa - 7);
+  static constexpr auto kOffset = static_cast<std::uint8_t>(
+      static_cast<unsigned>(Format::kRebias + 1 + static_cast<std::int32_t>(kCut))
+      << Format::kMantissa);
+
+  Ints magnitude = kept(Ints{} + kFloatMagnitude);
+  Ints lower = kept(Ints{} + 0xffff);
+  Ints infinity = kept(Ints{} + kFloatInfinity);
+  Ints smallest = kept(Ints{} + ((Format::kRebias + 1) << 23)); // the smallest normal number
+  Ints weights = kept(Ints{} + (kExponent << 16 | kUnits));
+  Bytes offset = kept(Bytes{} + kOffset);
+  Bytes largest = kept(Bytes{} + BlockFormat<Format>::kLargestCode);
+  Bytes beside = kept(Bytes{} + 0x80); // bits of VectorSums::beside that codes have
+};
+
+/// Rounds a magnitude to nearest even at the format's last bit: adds a number whose last bit has
+/// its value. Then the lower half counts such bits, and the upper half is the exponent. The code in
+/// the second byte is more than it is by kOffset.
+template <typename Format>
+[[gnu::always_inline]] inline Ints code_of(Floats magnitude, const Rounding<Format>& by) {
+  const Ints power = larger(reinterpret_cast<Ints>(magnitude), by.smallest) & by.infinity;
+  return dot(with_rounder<Rounding<Format>::kCut>(magnitude, power), by.weights);
 }
 
-template <typename Format>
-constexpr std::uint8_t kCodeOffset = static_cast<std::uint8_t>(
-    static_cast<unsigned>(Format::kRebias + 1 + 23 - static_cast<int>(Format::kMantissa))
-    << Format::kMantissa);
+/// What is summed of one vector of codes.
+struct VectorSums {
+  Ints magnitude[4];
+  Bytes beside; // has the signs of the codes, in the order of second_bytes()
 
-/// What is infinite or no number has the codes of it.
+  [[gnu::always_inline]] Ints largest() const { return largest_by_half(magnitude); }
+};
+
 template <typename Format>
-[[gnu::always_inline]] inline Ints special_code_of(Floats value, Ints code) {
-  using Of = BlockFormat<Format>;
-  constexpr std::int32_t offset = kCodeOffset<Format>;
-  const Ints magnitude = magnitude_bits(value);
-  const Ints infinity = Of::kInfinityCode == Of::kNanCode ? Ints{} + Of::kNanCode
-                                                          : Of::kInfinityCode | sign_of_byte(value);
-  code = magnitude == kFloatInfinity ? infinity + offset : code;
-  return magnitude > kFloatInfinity ? Ints{} + (Of::kNanCode + offset) : code;
+[[gnu::always_inline]] inline VectorSums vector_sums(const Parts<float, 4>& sum,
+                                                     const Rounding<Format>& by) {
+  VectorSums sums;
+  sums.beside = shuffled<from_parts>(sign_bytes(sum), AllBytes());
+  for (unsigned k = 0; k < 4; ++k) {
+    sums.magnitude[k] = reinterpret_cast<Ints>(sum.part[k]) & by.magnitude;
+  }
+  return sums;
 }
 
-enum class Sums : std::uint8_t { finite, any };
-
-using GroupSums = Parts<float, 4>[kGroupVectors];
-
-template <typename Format, Sums kSums>
-[[gnu::always_inline]] inline void store_codes(std::byte* to, const Parts<float, 4>& sum,
-                                               const VectorScales& inverse) {
+/// A magnitude past the largest code gives that one.
+template <typename Format>
+[[gnu::always_inline]] inline void store_codes(std::byte* to, const VectorSums& sums,
+                                               const VectorScales& inverse,
+                                               const Rounding<Format>& by) {
   Ints code[4];
   for (unsigned k = 0; k < 4; ++k) {
-    const Floats value = sum.part[k] * inverse.of(k);
-    code[k] = code_of<Format>(value);
-    if constexpr (kSums == Sums::any) {
-      code[k] = special_code_of<Format>(value, code[k]);
-    }
+    code[k] = code_of(reinterpret_cast<Floats>(sums.magnitude[k]) * inverse.of(k), by);
   }
-  store(to, interleaved(code) - kCodeOffset<Format>);
+  const Bytes codes = lesser_bytes(second_bytes(code, by.lower) - by.offset, by.largest);
+  store(to, in_order(codes | (sums.beside & by.beside)));
 }
 
-/// A new scale for each block, and its codes. `largest`: as by_block() has them.
-template <typename Format, Sums kSums>
-[[gnu::always_inline]] inline void finish_blocks(std::byte* codes, std::byte* scales,
-                                                 const GroupSums& sums, Ints largest) {
-  largest = larger(largest, swapped<1>(largest, Indices()));
-  largest = larger(largest, swapped<2>(largest, Indices()));
-  const Ints exponent = larger((largest >> 23) - BlockFormat<Format>::kLargestExponent, Ints{});
-  const auto inverse = reinterpret_cast<Floats>((254 - exponent) << 23);
-  store_scales(scales, exponent);
-  store_codes<Format, kSums>(codes, sums[0], VectorScales::from<0>(inverse));
-  store_codes<Format, kSums>(codes + kVectorBytes, sums[1], VectorScales::from<1>(inverse));
-}
-
-/// For sums that are infinite, or no numbers; their block's scale is that of the others.
+/// What is infinite or no number has the codes of it, and counts as 0 for its block's scale.
 template <typename Format>
-[[gnu::noinline, gnu::cold]] void finish_any(std::byte* codes, std::byte* scales,
-                                             const GroupSums& sums) {
-  Ints largest[kGroupVectors];
-  for (unsigned v = 0; v < kGroupVectors; ++v) {
-    Parts<float, 4> finite = sums[v];
-    for (Floats& part : finite.part) {
-      const Ints magnitude = magnitude_bits(part);
-      part = reinterpret_cast<Floats>(magnitude < kFloatInfinity ? magnitude : Ints{});
-    }
-    largest[v] = largest_by_half(finite);
+[[gnu::always_inline]] inline void take_specials(VectorSums& sums, const Rounding<Format>& by) {
+  using Of = BlockFormat<Format>;
+  Ints infinite[4];
+  Ints nan[4];
+  for (unsigned k = 0; k < 4; ++k) {
+    Ints& magnitude = sums.magnitude[k];
+    infinite[k] = (magnitude == kFloatInfinity) & (Of::kInfinityCode << kSecondByte);
+    nan[k] = (magnitude > kFloatInfinity) & (Of::kNanCode << kSecondByte);
+    magnitude = magnitude < kFloatInfinity ? magnitude : Ints{};
   }
-  finish_blocks<Format, Sums::any>(codes, scales, sums, by_block(largest[0], largest[1]));
+  const Bytes infinities = second_bytes(infinite, by.lower);
+  const Bytes nans = second_bytes(nan, by.lower);
+  const Bytes unsigned_ones = Of::kInfinityCode == Of::kNanCode ? infinities | nans : nans;
+  sums.beside = unsigned_ones != 0 ? unsigned_ones : (sums.beside & by.beside) | infinities;
 }
 
-template <typename Format>
-[[gnu::always_inline]] inline void finish(std::byte* codes, std::byte* scales,
-                                          const GroupSums& sums) {
-  const Ints largest = by_block(largest_by_half(sums[0]), largest_by_half(sums[1]));
-  if (__builtin_expect(has_special(largest) ? 1 : 0, 0) != 0) {
-    const GroupSums copy = {sums[0], sums[1]}; // or the sums would lie in memory for its sake
-    finish_any<Format>(codes, scales, copy);
-  } else {
-    finish_blocks<Format, Sums::finite>(codes, scales, sums, largest);
+/// Of the vectors that are folded together.
+struct GroupSums {
+  VectorSums vector[kGroupVectors];
+  Ints largest; // as by_block() has it
+
+  [[gnu::always_inline]] void find_largest() {
+    largest = by_block(vector[0].largest(), vector[1].largest());
   }
+};
+
+/// Of kScaledGroups groups, the largest magnitude of each block.
+[[gnu::always_inline]] inline Ints largest_of(const GroupSums* sums) {
+  const Ints first = larger_of_two<2>(sums[0].largest, sums[1].largest, AllLanes());
+  const Ints second = larger_of_two<2>(sums[2].largest, sums[3].largest, AllLanes());
+  return by_group(larger_of_two<1>(first, second, AllLanes()), AllLanes());
 }
 
 // ------------------------------------------------------------------------------------------ walk
@@ -437,24 +491,40 @@ struct BlockTile {
   std::size_t begin = 0; // of those whose scales are read
   std::size_t end = 0;
   std::size_t first = 0; // of those that are folded
+
+  [[gnu::always_inline]] unsigned groups() const {
+    return static_cast<unsigned>((end - first + kGroupBlocks - 1) / kGroupBlocks);
+  }
+
+  /// A group's first block. If the last group is not whole: the last blocks, some of them once
+  /// more.
+  [[gnu::always_inline]] std::size_t block_of(unsigned group) const {
+    const std::size_t block = first + group * kGroupBlocks;
+    return block + kGroupBlocks <= end ? block : end - kGroupBlocks;
+  }
 };
 
-[[gnu::always_inline]] inline ScaleBytes scales_at(const std::byte* input, const BlockTile& tile) {
-  const std::byte* const from = input + tile.all * kBlock + tile.begin;
-  if (tile.end - tile.begin == kTileBlocks) {
+/// kReadScales scales, or zeros behind fewer.
+[[gnu::always_inline]] inline ScaleBytes scales_at(const std::byte* from, std::size_t count) {
+#if defined(__AVX512BW__)
+  const auto there = static_cast<__mmask16>(count < kReadScales ? (1U << count) - 1 : 0xffffU);
+  return reinterpret_cast<ScaleBytes>(_mm_maskz_loadu_epi8(there, from));
+#else
+  if (count >= kReadScales) {
     return load<ScaleBytes>(from);
   }
-  std::byte padded[kTileBlocks] = {};
-  for (std::size_t k = 0; k < tile.end - tile.begin; ++k) {
+  std::byte padded[kReadScales] = {};
+  for (std::size_t k = 0; k < count; ++k) {
     padded[k] = from[k];
   }
   return load<ScaleBytes>(padded);
+#endif
 }
 
 /// Whether a scale is too large for fused products.
 template <typename Format>
 [[gnu::always_inline]] inline bool has_large_scale(const ScaleBytes& largest) {
-  const auto is_large = reinterpret_cast<typename VectorOf<std::uint64_t, kTileBlocks>::type>(
+  const auto is_large = reinterpret_cast<typename VectorOf<std::uint64_t, kReadScales>::type>(
       largest >= kFirstLargeScale<Format>);
   return (is_large[0] | is_large[1]) != 0;
 }
@@ -463,24 +533,83 @@ template <typename Format, Scales kScales>
 [[gnu::always_inline]] inline bool read_scales(const std::byte* const* inputs, unsigned count,
                                                const BlockTile& tile, TileScales& scales) {
   ScaleBytes largest = {};
-  for (unsigned i = 0; i < count; ++i) {
-    const ScaleBytes bytes = scales_at(inputs[i], tile);
-    largest = bytes > largest ? bytes : largest;
-    widen<Format, kScales>(bytes, scales.of[i]);
+  const std::size_t last =
+      tile.end - tile.begin < kReadScales ? tile.begin : tile.end - kReadScales;
+  for (std::size_t block = tile.begin; block < tile.end; block += kReadScales) {
+    const std::size_t at = block < last ? block : last;
+    for (unsigned i = 0; i < count; ++i) {
+      const ScaleBytes bytes = scales_at(inputs[i] + tile.all * kBlock + at, tile.end - at);
+      largest = bytes > largest ? bytes : largest;
+      widen<Format, kScales>(bytes, scales.of[i] + (at - tile.begin));
+    }
   }
   return has_large_scale<Format>(largest);
 }
 
+/// New scales for kScaledGroups groups or fewer, and their codes.
+template <typename Format>
+[[gnu::always_inline]] inline void store_groups(std::byte* out, const BlockTile& tile,
+                                                unsigned first, const GroupSums* sums, Ints largest,
+                                                const Rounding<Format>& by) {
+  const Ints exponent = larger((largest >> 23) - BlockFormat<Format>::kLargestExponent, Ints{});
+  const auto scales =
+      __builtin_convertvector(exponent, typename VectorOf<std::uint8_t, kLaneCount>::type);
+  alignas(kVectorBytes) std::byte scale[kLaneCount];
+  alignas(kVectorBytes) float inverse[kLaneCount];
+  store(scale, scales);
+  store(reinterpret_cast<std::byte*>(inverse), (254 - exponent) << 23);
+  for (unsigned g = 0; g < kScaledGroups && first + g < tile.groups(); ++g) {
+    const std::size_t block = tile.block_of(first + g);
+    __builtin_memcpy(out + tile.all * kBlock + block, scale + g * kGroupBlocks, kGroupBlocks);
+    for (unsigned v = 0; v < kGroupVectors; ++v) {
+      store_codes(out + block * kBlock + v * kVectorBytes, sums[g].vector[v],
+                  VectorScales::at(inverse + g * kGroupBlocks + v * kVectorBlocks), by);
+    }
+  }
+}
+
+/// The same if there are sums that are infinite, or no numbers.
+template <typename Format>
+[[gnu::noinline, gnu::cold]] void store_any_groups(std::byte* out, const BlockTile& tile,
+                                                   unsigned first, GroupSums* sums) {
+  Rounding<Format> by;
+  for (unsigned g = 0; g < kScaledGroups && first + g < tile.groups(); ++g) {
+    for (VectorSums& vector : sums[g].vector) {
+      take_specials(vector, by);
+    }
+    sums[g].find_largest();
+  }
+  by.beside = Bytes{} + 0xff;
+  store_groups(out, tile, first, sums, largest_of(sums), by);
+}
+
+/// First all sums, then all codes: if a group's codes came right after its sums, the CPU would wait
+/// for its largest sum.
 template <typename Format, Scales kScales>
 [[gnu::always_inline]] inline void fold_tile(std::byte* out, const std::byte* const* inputs,
                                              unsigned count, const BlockTile& tile,
-                                             const TileScales& scales) {
-  for (std::size_t block = tile.first; block < tile.end; block += kGroupBlocks) {
-    // If the last group is not whole: the last blocks, some of them once more.
-    const std::size_t at = block + kGroupBlocks <= tile.end ? block : tile.end - kGroupBlocks;
-    GroupSums sums;
-    sum_group<Format, kScales>(sums, inputs, count, at * kBlock, scales, at - tile.begin);
-    finish<Format>(out + at * kBlock, out + tile.all * kBlock + at, sums);
+                                             const TileScales& scales, const Rounding<Format>& by) {
+  GroupSums sums[kTileGroups];
+  unsigned group = 0;
+  for (; group < tile.groups(); ++group) {
+    Parts<float, 4> parts[kGroupVectors];
+    const std::size_t block = tile.block_of(group);
+    sum_group<Format, kScales>(parts, inputs, count, block * kBlock, scales, block - tile.begin);
+    for (unsigned v = 0; v < kGroupVectors; ++v) {
+      sums[group].vector[v] = vector_sums(parts[v], by);
+    }
+    sums[group].find_largest();
+  }
+  for (; group % kScaledGroups != 0; ++group) {
+    sums[group].largest = Ints{};
+  }
+  for (unsigned first = 0; first < group; first += kScaledGroups) {
+    const Ints largest = largest_of(sums + first);
+    if (__builtin_expect(has_special(largest, by.infinity) ? 1 : 0, 0) != 0) {
+      store_any_groups<Format>(out, tile, first, sums + first);
+    } else {
+      store_groups(out, tile, first, sums + first, largest, by);
+    }
   }
 }
 
@@ -489,23 +618,24 @@ template <typename Format>
                                                     unsigned count, const BlockTile& tile,
                                                     TileScales& scales) {
   read_scales<Format, Scales::any>(inputs, count, tile, scales);
-  fold_tile<Format, Scales::any>(out, inputs, count, tile, scales);
+  fold_tile<Format, Scales::any>(out, inputs, count, tile, scales, Rounding<Format>());
 }
 
 template <typename Format>
 [[gnu::always_inline]] inline void fold_all_blocks(std::byte* out, const std::byte* const* inputs,
                                                    unsigned count, std::size_t blocks) {
   TileScales scales;
+  const Rounding<Format> by;
   for (std::size_t first = 0; first < blocks; first += kTileBlocks) {
     BlockTile tile{.all = blocks, .begin = first, .end = first + kTileBlocks, .first = first};
-    if (tile.end > blocks) { // so that whole vectors of scales are read
-      tile.end = blocks;
-      tile.begin = blocks < kTileBlocks ? 0 : blocks - kTileBlocks;
+    tile.end = tile.end < blocks ? tile.end : blocks;
+    if (tile.end - first < kReadScales) { // so that a whole vector of scales is read
+      tile.begin = blocks < kReadScales ? 0 : blocks - kReadScales;
     }
     if (read_scales<Format, Scales::small>(inputs, count, tile, scales)) {
       fold_large_scales<Format>(out, inputs, count, tile, scales);
     } else {
-      fold_tile<Format, Scales::small>(out, inputs, count, tile, scales);
+      fold_tile<Format, Scales::small>(out, inputs, count, tile, scales, by);
     }
   }
 }
@@ -535,12 +665,11 @@ void sum_blocks(std::byte* out, const std::byte* const* inputs, unsigned count, 
                 Copies copies) {
   const std::size_t blocks = bytes / (kBlock + 1);
   if (blocks >= kGroupBlocks) {
+    __builtin_memset(out + bytes - kBlock, 0, kBlock); // what is left there, and scales to come
     fold_all_blocks<Format>(out, inputs, count, blocks);
   } else {
+    __builtin_memset(out, 0, bytes);
     fold_few_blocks<Format>(out, inputs, count, blocks);
-  }
-  for (std::size_t at = blocks * (kBlock + 1); at < bytes; ++at) {
-    out[at] = {};
   }
   for (unsigned i = 0; i < copies.count; ++i) {
     __builtin_memcpy(copies.to[i], out, bytes);
