@@ -322,6 +322,8 @@ class Run:
             try:
                 mark = "" if self._has_one_lane else f"{stage.name} | "
                 self.counts[stage.name] = run(stage, mark, self._processes.append)
+            except OSError as error:  # the lane goes on
+                self.counts[stage.name] = Count(failed=1, complaints=[f"\n=== {stage.name} does not start: {error}\n"])
             finally:
                 with self._changed:
                     self._unfinished.discard(stage.name)
