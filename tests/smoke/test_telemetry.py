@@ -20,11 +20,11 @@ PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|
          "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
          "show accounting": "/weir/accounting", "show fdb": "/weir/fdb", "show lcores": "/weir/lcores",
          "show memory": "/weir/memory", "show capture": "/weir/capture", "show trace": "/weir/trace"}
-NOT_HERE = {"show operators"}  # each caller sees other ones
 # Values that change without traffic, and numbers that telemetry gives as text.
 MOVING = {"rounds", "idle_rounds", "busy_percent", "age_s", "idle_ms", "waiting_ms", "waited_for_ms", "last_packet_ms",
           "asked_ms", "pool_mib", "ring_mib", "time_us", "closed_s"}
 MOVING_TABLES = {"stood_still"}  # every question adds to it
+NOT_HERE = {"show operators"}  # each caller sees other ones
 WRONG = {"/weir/ring,8": "allowed: 7", "/weir/ring,x": "allowed: 7", "/weir/ring/stuck": "allowed: 7",
          "/weir/ring/stuck,99999999999": "allowed: 7", "/weir/port/stats,eth9": "allowed: all, p0",
          "/weir/port/info,": "", "/weir/ring,7,7": "allowed: 7"}
