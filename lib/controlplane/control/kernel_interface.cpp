@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/kernel_interface.hpp"
 
-#include "control/descriptor.hpp"
 #include "ethdev/drivers.hpp"
+#include "files/descriptor.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,7 +91,7 @@ int fanout_of_af_packet(const std::string& interface) {
 } // namespace
 
 std::string why_not_for_af_packet(const std::string& interface) {
-  const Descriptor socket(socket_on(interface, ETH_P_ALL));
+  const files::Descriptor socket(socket_on(interface, ETH_P_ALL));
   const int fanout = fanout_of_af_packet(interface);
   if (setsockopt(socket.get(), SOL_PACKET, PACKET_FANOUT, &fanout, sizeof fanout) == 0 ||
       errno != EINVAL) {

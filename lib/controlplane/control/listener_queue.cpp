@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/listener_queue.hpp"
 
-#include "control/descriptor.hpp"
+#include "files/descriptor.hpp"
 
 #include <array>
 #include <linux/netlink.h>
@@ -76,7 +76,7 @@ std::optional<std::uint32_t> found_in(std::span<const char> answer, const struct
 std::uint32_t waiting_callers(const std::filesystem::path& socket) {
   struct stat status {};
 
-  const Descriptor kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  const files::Descriptor kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   const Question question;
   if (stat(socket.c_str(), &status) != 0 ||
       send(kernel.get(), &question, sizeof question, 0) != sizeof question) {

@@ -2,29 +2,21 @@
 #include "control/operator_store.hpp"
 
 #include "control/ring_journal.hpp"
+#include "files/replaced_file.hpp"
 #include "files/whole_file.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <unistd.h>
 
 namespace weir::control {
 namespace {
 
 constexpr std::string_view kFor = "# for ";
 constexpr std::string_view kSuffix = ".weir";
-
-[[noreturn]] void fail(const std::filesystem::path& file, std::string_view what) {
-  throw JournalError(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
-}
 
 StoredOperator read(std::string_view contents) {
   StoredOperator stored;
@@ -43,19 +35,6 @@ std::string written(const StoredOperator& stored) {
     contents += fmt::format("{}{}\n", kFor, tenant);
   }
   return contents + stored.text;
-}
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-void write_whole(const std::filesystem::path& file, const std::string& contents) {
-  const std::unique_ptr<std::FILE, Close> stream(std::fopen(file.c_str(), "w"));
-  if (!stream ||
-      std::fwrite(contents.data(), 1, contents.size(), stream.get()) != contents.size() ||
-      std::fflush(stream.get()) != 0 || fsync(fileno(stream.get())) != 0) {
-    fail(file, "cannot be written");
-  }
 }
 
 } // namespace
@@ -95,10 +74,8 @@ std::vector<StoredOperator> OperatorStore::all() const {
 /// A switch that dies meanwhile has the former file, or the new one.
 void OperatorStore::keep(const program::Digest& digest, const StoredOperator& stored) const {
   const std::filesystem::path file = file_of(digest);
-  const std::filesystem::path next = file.string() + ".new";
-  write_whole(next, written(stored));
-  if (std::rename(next.c_str(), file.c_str()) != 0) {
-    fail(file, "cannot be written");
+  if (const std::error_code error = files::replace(file, written(stored))) {
+    throw JournalError(fmt::format("{}: cannot be written: {}", file.string(), error.message()));
   }
 }
 

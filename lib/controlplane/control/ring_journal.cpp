@@ -2,6 +2,8 @@
 #include "control/ring_journal.hpp"
 
 #include "control/forgotten_rings.hpp"
+#include "files/descriptor.hpp"
+#include "files/replaced_file.hpp"
 #include "files/trusted_folder.hpp"
 #include "ring/ring.hpp"
 #include "text/printable.hpp"
@@ -137,29 +139,6 @@ ring::RingSpec line_with(std::vector<ring::Member> members, const std::string& t
           .tenant = tenant};
 }
 
-/// Else a power failure may take a new file, or bring a former one back.
-void sync_entries(const std::filesystem::path& directory) {
-  const Descriptor entries(directory, O_RDONLY | O_DIRECTORY);
-  if (entries.get() < 0 || fsync(entries.get()) != 0) {
-    throw JournalError(
-        fmt::format("state_directory: {}: {}", directory.string(), std::strerror(errno)));
-  }
-}
-
-/// Returns when the file has this text, and no other, on the disk.
-void write_whole(const std::filesystem::path& file, std::string_view text) {
-  const Descriptor written(file, O_WRONLY | O_CREAT | O_TRUNC);
-  bool is_whole = written.get() >= 0;
-  while (is_whole && !text.empty()) {
-    const ssize_t bytes = write(written.get(), text.data(), text.size());
-    is_whole = bytes > 0;
-    text.remove_prefix(is_whole ? static_cast<std::size_t>(bytes) : 0);
-  }
-  if (!is_whole || fsync(written.get()) != 0) {
-    throw JournalError(fmt::format("{}: {}", file.string(), std::strerror(errno)));
-  }
-}
-
 SoleUse sole_use_of(const std::filesystem::path& directory) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
@@ -186,7 +165,9 @@ RingJournal::RingJournal(const std::filesystem::path& directory)
     : file_(directory / "rings"), sole_use_(sole_use_of(directory)) {
   read();
   append(""); // now, rather than when the first ring is added
-  sync_entries(directory);
+  if (const std::error_code error = files::sync_entries(directory)) {
+    throw JournalError(fmt::format("state_directory: {}: {}", directory.string(), error.message()));
+  }
 }
 
 void RingJournal::read() {
@@ -204,7 +185,7 @@ void RingJournal::read() {
 
 /// All of the file. What cannot be read is not taken for empty.
 std::string RingJournal::contents() const {
-  const Descriptor file(file_, O_RDONLY | O_CREAT);
+  const files::Descriptor file(file_, O_RDONLY | O_CREAT);
   std::string text;
   std::array<char, 65536> part{};
   ssize_t bytes = file.get() < 0 ? -1 : 1;
@@ -305,7 +286,7 @@ void RingJournal::remember(const ring::RingSpec& ring) {
 
 /// Leaves the file as it was if the disk does not take all lines.
 void RingJournal::append(const std::string& lines) const {
-  const Descriptor file(file_, O_WRONLY | O_CREAT);
+  const files::Descriptor file(file_, O_WRONLY | O_CREAT);
   const off_t end = file.get() < 0 ? -1 : lseek(file.get(), 0, SEEK_END);
   errno = end < 0 ? errno : ENOSPC; // write(2) sets none when a part of them found room
   const bool is_written =
@@ -331,14 +312,10 @@ std::size_t forget_rings_of(const std::string& tenant, const std::filesystem::pa
     others += ring.tenant == tenant ? "" : line_of(ring);
     forgotten += ring.tenant == tenant ? 1 : 0;
   }
-  const std::filesystem::path next = directory / "rings.next";
-  write_whole(next, others);
-  std::error_code error;
-  std::filesystem::rename(next, directory / "rings", error);
-  if (error) {
-    throw JournalError(fmt::format("{}: {}", next.string(), error.message()));
+  const std::filesystem::path file = directory / "rings";
+  if (const std::error_code error = files::replace(file, others)) {
+    throw JournalError(fmt::format("{}: {}", file.string(), error.message()));
   }
-  sync_entries(directory);
   return forgotten;
 }
 

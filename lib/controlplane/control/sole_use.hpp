@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "control/descriptor.hpp"
+#include "files/descriptor.hpp"
 
 #include <filesystem>
 #include <stdexcept>
@@ -24,7 +24,7 @@ class SoleUse {
   explicit SoleUse(const std::filesystem::path& folder);
 
  private:
-  Descriptor file_;
+  files::Descriptor file_;
 };
 
 } // namespace weir::control

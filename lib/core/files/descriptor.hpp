@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace weir::control {
+namespace weir::files {
 
 /// An open file, closed at the end.
 class Descriptor {
@@ -42,4 +42,4 @@ class Descriptor {
   int number_;
 };
 
-} // namespace weir::control
+} // namespace weir::files
