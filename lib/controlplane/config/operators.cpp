@@ -6,12 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace weir::config {
 namespace {
@@ -34,23 +31,17 @@ std::shared_ptr<const program::Operator> load(const std::string& file) {
 
 /// Two files with one text are one operator.
 program::LoadedOperators operators_of(const Config& config) {
-  std::vector<program::LoadedOperator> rows;
+  program::LoadedOperators all;
   for (const OperatorConfig& one : config.operators) {
     const auto loaded = load(one.file);
-    auto row = std::ranges::find_if(rows, [&](const program::LoadedOperator& other) {
-      return other.loaded->digest() == loaded->digest();
-    });
-    if (row == rows.end()) {
-      row = rows.insert(rows.end(), {loaded, {}});
-    }
     if (one.tenants.empty()) {
-      row->owners.push_back({});
+      all.add(loaded, {});
     }
     for (const std::string& tenant : one.tenants) {
-      row->owners.push_back({.tenant = tenant});
+      all.add(loaded, {.tenant = tenant});
     }
   }
-  return program::LoadedOperators(std::move(rows));
+  return all;
 }
 
 } // namespace weir::config

@@ -109,23 +109,18 @@ std::shared_ptr<const ring::RingSet> Chassis::swap_rings(std::shared_ptr<const r
 }
 
 /// The former set is freed after the stop.
-void Chassis::put_operators(std::vector<program::LoadedOperator> rows, const WriterLock& lock) {
-  auto next = std::make_shared<const program::LoadedOperators>(std::move(rows));
+void Chassis::put_operators(program::LoadedOperators all, const WriterLock& lock) {
+  auto next = std::make_shared<const program::LoadedOperators>(std::move(all));
   const Quiesce quiesced(lcores);
   next = operators.swap(std::move(next), lock, quiesced);
 }
 
 void Chassis::forget_operators_of(std::uint32_t ring, const WriterLock& lock) {
-  std::vector<program::LoadedOperator> rows = operators.read(lock).rows();
-  bool has_some = false;
-  for (program::LoadedOperator& row : rows) {
-    has_some |= std::erase_if(row.owners, [ring](const program::OperatorOwner& owner) {
-                  return owner.ring == ring;
-                }) != 0;
-  }
-  if (has_some) {
-    std::erase_if(rows, [](const program::LoadedOperator& row) { return row.owners.empty(); });
-    put_operators(std::move(rows), lock);
+  program::LoadedOperators left = operators.read(lock);
+  if (left.take_from([ring](const auto&, const program::OperatorOwner& owner) {
+        return owner.ring == ring;
+      })) {
+    put_operators(std::move(left), lock);
   }
 }
 

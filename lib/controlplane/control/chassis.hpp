@@ -62,7 +62,7 @@ struct Chassis {
                                                   const lcore::Quiesce& quiesced);
 
   /// The operators that lcores see from now on.
-  void put_operators(std::vector<program::LoadedOperator> rows, const WriterLock& lock);
+  void put_operators(program::LoadedOperators all, const WriterLock& lock);
   /// Those that came with the ring, which has gone.
   void forget_operators_of(std::uint32_t ring, const WriterLock& lock);
 

@@ -53,11 +53,6 @@ bool is_for(const LoadedOperator& row, const Principal& principal) {
          });
 }
 
-auto row_of(std::vector<LoadedOperator>& rows, const Digest& digest) {
-  return std::ranges::find_if(
-      rows, [&](const LoadedOperator& row) { return row.loaded->digest() == digest; });
-}
-
 NoSuchOperator no_such(const Digest& digest) {
   return NoSuchOperator(fmt::format("operator: found {}; allowed: a digest of show operators",
                                     program::to_string(digest)));
@@ -167,42 +162,39 @@ void OperatorAdmin::add(const std::shared_ptr<const program::Operator>& loaded,
                         const OperatorOwner& owner, const Principal& principal) {
   const WriterLock lock(chassis_.one_writer);
   const bool is_gone = owner.ring && !chassis_.rings.read(lock).ring_with_id(*owner.ring);
-  Rows rows = chassis_.operators.read(lock).rows();
-  check_limits(loaded->code(), principal, rows); // others may have been loaded since
-  auto row = row_of(rows, loaded->digest());
-  if (row == rows.end()) {
-    row = rows.insert(rows.end(), LoadedOperator{loaded, {}});
-  }
-  if (is_gone || std::ranges::find(row->owners, owner) != row->owners.end()) {
+  LoadedOperators all = chassis_.operators.read(lock);
+  check_limits(loaded->code(), principal, all.rows()); // others may have been loaded since
+  if (is_gone || !all.add(loaded, owner)) {
     return;
   }
-  row->owners.push_back(owner);
-  if (loaded->disagrees() && row->owners.size() == 1) {
+  if (loaded->disagrees() && all.find(loaded->digest())->owners.size() == 1) {
     fmt::print(stderr,
                "weir: operator {}: its kernel gives other bits than its loops, which fold\n",
                loaded->name());
   }
   if (!owner.ring) {
-    remember(*row);
+    remember(*loaded, all);
   }
-  chassis_.put_operators(std::move(rows), lock);
+  chassis_.put_operators(std::move(all), lock);
 }
 
 /// On the disk. What came with a ring goes with it.
-void OperatorAdmin::remember(const LoadedOperator& row) const {
+void OperatorAdmin::remember(const program::Operator& loaded, const LoadedOperators& all) const {
   if (!store_) {
     return;
   }
-  StoredOperator stored{.text = row.loaded->code().text, .tenants = {}, .file = {}};
-  for (const OperatorOwner& owner : row.owners) {
-    if (!owner.ring) {
-      stored.tenants.push_back(owner.tenant);
+  StoredOperator stored{.text = loaded.code().text, .tenants = {}, .file = {}};
+  if (const LoadedOperator* const row = all.find(loaded.digest())) {
+    for (const OperatorOwner& owner : row->owners) {
+      if (!owner.ring) {
+        stored.tenants.push_back(owner.tenant);
+      }
     }
   }
   if (stored.tenants.empty()) {
-    store_->remove(row.loaded->digest());
+    store_->remove(loaded.digest());
   } else {
-    store_->keep(row.loaded->digest(), stored);
+    store_->keep(loaded.digest(), stored);
   }
 }
 
@@ -239,32 +231,25 @@ std::vector<OperatorAdmin::InUse> OperatorAdmin::in_use(const WriterLock& lock) 
 
 void OperatorAdmin::unload(const Digest& digest, const Principal& principal) {
   const WriterLock lock(chassis_.one_writer);
-  Rows rows = chassis_.operators.read(lock).rows();
-  const auto row = row_of(rows, digest);
-  if (row == rows.end() || !is_for(*row, principal)) {
+  LoadedOperators left = chassis_.operators.read(lock);
+  const LoadedOperator* const row = left.find(digest);
+  if (row == nullptr || !is_for(*row, principal)) {
     throw no_such(digest);
   }
-  const OperatorOwner owner{.tenant = principal.tenant};
-  if (!principal.is_operator() && std::ranges::find(row->owners, owner) == row->owners.end()) {
+  const auto loaded = row->loaded;
+  const OperatorOwner own{.tenant = principal.tenant};
+  if (!left.take_from([&](const LoadedOperator& one, const OperatorOwner& owner) {
+        return one.loaded == loaded && (principal.is_operator() || owner == own);
+      })) {
     throw NotAllowed(fmt::format("operator {}: found tenant {}, which has not loaded it; allowed: "
                                  "who has",
-                                 row->loaded->name(), principal.tenant));
+                                 loaded->name(), principal.tenant));
   }
-  const std::string name = row->loaded->name();
-  if (principal.is_operator()) {
-    row->owners.clear();
-  } else {
-    std::erase(row->owners, owner);
-  }
-  const LoadedOperator left = *row;
-  if (left.owners.empty()) {
-    rows.erase(row);
-  }
-  auto next = std::make_shared<const LoadedOperators>(std::move(rows));
+  auto next = std::make_shared<const LoadedOperators>(left);
   std::vector<std::uint32_t> users;
   {
     const Quiesce quiesced(chassis_.lcores); // no job begins between the look and the swap
-    users = rings_with(digest, principal.is_operator() ? nullptr : &owner, quiesced);
+    users = rings_with(digest, principal.is_operator() ? nullptr : &own, quiesced);
     if (users.empty()) {
       next = chassis_.operators.swap(std::move(next), lock, quiesced);
     }
@@ -272,9 +257,9 @@ void OperatorAdmin::unload(const Digest& digest, const Principal& principal) {
   if (!users.empty()) {
     throw OperatorInUse(fmt::format("operator {}: found ring {}, whose job folds by it; allowed: "
                                     "when that job is over, or after reset ring",
-                                    name, fmt::join(users, ", ")));
+                                    loaded->name(), fmt::join(users, ", ")));
   }
-  remember(left);
+  remember(*loaded, left);
 }
 
 OperatorSeen OperatorAdmin::seen(const LoadedOperator& row, const Principal& principal,

@@ -61,7 +61,7 @@ class OperatorAdmin {
   std::shared_ptr<const program::Operator> known(const std::string& canonical_text) const;
   void add(const std::shared_ptr<const program::Operator>& loaded,
            const program::OperatorOwner& owner, const Principal& principal);
-  void remember(const program::LoadedOperator& row) const;
+  void remember(const program::Operator& loaded, const program::LoadedOperators& all) const;
   void check_limits(const program::Code& code, const Principal& principal, const Rows& rows) const;
   std::vector<std::uint32_t> rings_with(const program::Digest& digest,
                                         const program::OperatorOwner* owner,

@@ -41,9 +41,35 @@ class LoadedOperators {
   const std::vector<LoadedOperator>& rows() const { return rows_; }
 
   const LoadedOperator* find(const Digest& digest) const {
-    const auto found = std::ranges::find_if(
-        rows_, [&](const LoadedOperator& row) { return row.loaded->digest() == digest; });
+    const auto found = std::ranges::find(rows_, digest, digest_of);
     return found == rows_.end() ? nullptr : &*found;
+  }
+
+  /// False: this one had it already.
+  bool add(const std::shared_ptr<const Operator>& loaded, const OperatorOwner& owner) {
+    auto row = std::ranges::find(rows_, loaded->digest(), digest_of);
+    if (row == rows_.end()) {
+      row = rows_.insert(rows_.end(), {loaded, {}});
+    }
+    if (std::ranges::find(row->owners, owner) != row->owners.end()) {
+      return false;
+    }
+    row->owners.push_back(owner);
+    return true;
+  }
+
+  /// Takes it from all of whom `leaves(row, owner)` holds; it goes when it is nobody's any more.
+  /// False: there were none.
+  template <typename Leaves>
+  bool take_from(Leaves&& leaves) {
+    bool had_some = false;
+    for (LoadedOperator& row : rows_) {
+      had_some |= std::erase_if(row.owners, [&](const OperatorOwner& owner) {
+                    return leaves(row, owner);
+                  }) != 0;
+    }
+    std::erase_if(rows_, [](const LoadedOperator& row) { return row.owners.empty(); });
+    return had_some;
   }
 
   /// nullptr if it is not there, or not for this tenant's ring.
@@ -57,6 +83,8 @@ class LoadedOperators {
   }
 
  private:
+  static const Digest& digest_of(const LoadedOperator& row) { return row.loaded->digest(); }
+
   std::vector<LoadedOperator> rows_;
 };
 
