@@ -7,6 +7,7 @@
 #include "files/whole_file.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
+#include "program/operator_words.hpp"
 #include "rpc/client.hpp"
 #include "text/printable.hpp"
 
@@ -125,19 +126,11 @@ std::string contents_of(const std::string& file) {
   throw UsageError(fmt::format("{}: cannot be read", file));
 }
 
-/// 32 bytes of the result in a line.
 std::string tested(rpc::Client& client, const std::string& digest,
                    const std::vector<std::string>& files) {
   std::vector<std::string> packets;
   std::ranges::transform(files, std::back_inserter(packets), contents_of);
-  std::string text;
-  const std::string result = client.test_operator(digest, packets);
-  for (std::size_t at = 0; at < result.size(); ++at) {
-    constexpr std::size_t in_line = 32;
-    text += at % in_line == 0 ? fmt::format("{}{:04}  ", at == 0 ? "" : "\n", at) : "";
-    text += fmt::format("{:02x}", static_cast<unsigned char>(result[at]));
-  }
-  return text + "\n";
+  return program::packet_in_words(client.test_operator(digest, packets));
 }
 
 void run(const Options& options, const app::CommandLine& line) {

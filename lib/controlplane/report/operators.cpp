@@ -3,14 +3,17 @@
 
 #include "control/switch.hpp"
 #include "files/whole_file.hpp"
+#include "program/operator_words.hpp"
 #include "report/answers.hpp"
 #include "report/switch_tables.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace weir::report {
 
@@ -39,8 +42,7 @@ program::Digest operator_named(const control::OperatorAdmin& operators, std::str
 }
 
 std::string loaded_in_words(const control::OperatorSeen& loaded) {
-  return fmt::format("{}: loaded; digest {}; at most {:.0f} ns for a KiB and rank\n", loaded.name,
-                     program::to_string(loaded.digest), loaded.price);
+  return program::loaded_in_words(loaded.name, program::to_string(loaded.digest), loaded.price);
 }
 
 std::string operator_file(std::string_view file) {
@@ -65,20 +67,9 @@ std::string test_operator(const control::Switch& weir, std::string_view word,
     inputs.push_back(std::as_bytes(std::span(packet)));
   }
   const control::OperatorAdmin& operators = weir.operators();
-  return in_hexadecimal(
-      operators.test(operator_named(operators, word, principal), inputs, principal));
-}
-
-std::string in_hexadecimal(const std::vector<std::byte>& bytes) {
-  constexpr std::size_t in_line = 32;
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size(); ++at) {
-    if (at % in_line == 0) {
-      text += fmt::format("{}{:04}  ", at == 0 ? "" : "\n", at);
-    }
-    text += fmt::format("{:02x}", static_cast<unsigned>(bytes[at]));
-  }
-  return text + "\n";
+  const std::vector<std::byte> result =
+      operators.test(operator_named(operators, word, principal), inputs, principal);
+  return program::packet_in_words({reinterpret_cast<const char*>(result.data()), result.size()});
 }
 
 } // namespace weir::report

@@ -5,10 +5,8 @@
 #include "program/digest.hpp"
 #include "report/report.hpp"
 
-#include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace weir::control {
 class OperatorAdmin;
@@ -36,8 +34,5 @@ std::string operator_file(std::string_view file);
 /// separated by commas: 32 bytes of the result in a line, in hexadecimal.
 std::string test_operator(const control::Switch& weir, std::string_view word,
                           std::string_view files, const control::Principal& principal);
-
-/// 32 bytes in a line, in hexadecimal, behind the first one's place.
-std::string in_hexadecimal(const std::vector<std::byte>& bytes);
 
 } // namespace weir::report

@@ -2,6 +2,7 @@
 #include "rpc/client.hpp"
 
 #include "files/whole_file.hpp"
+#include "program/operator_words.hpp"
 #include "rpc/messages.hpp"
 
 #include <fmt/format.h>
@@ -128,8 +129,7 @@ std::string Client::load_operator(const std::string& text) {
   v1::Operator loaded;
   request.set_text(text);
   parts_->check(parts_->stub->LoadOperator(&context, request, &loaded));
-  return fmt::format("{}: loaded; digest {}; at most {:.0f} ns for a KiB and rank\n", loaded.name(),
-                     loaded.digest(), loaded.price());
+  return program::loaded_in_words(loaded.name(), loaded.digest(), loaded.price());
 }
 
 std::string Client::test_operator(const std::string& digest,
