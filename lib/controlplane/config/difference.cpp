@@ -78,6 +78,32 @@ struct Lists {
 template <typename Entry, typename Name>
 Lists(const std::vector<Entry>&, const std::vector<Entry>&, Name) -> Lists<Entry, Name>;
 
+/// How a list's entries are compared: by their keys, and one that comes or goes as a whole.
+template <typename Entry>
+struct EntriesOf {
+  const Fields<Entry>& fields;
+  std::string (*place)(const Entry&); // "ports[p0]"
+  std::string (*words)(const Entry&); // what it is
+  Effect goes = Effect::restart;
+  Effect comes = Effect::restart;
+};
+
+template <typename Entry, typename Name>
+void compare_entries(const EntriesOf<Entry>& kind, const Lists<Entry, Name>& lists,
+                     const Config& from, const Config& to, std::vector<Change>& changes) {
+  lists.visit(
+      [&](const Entry& entry) {
+        changes.push_back({kind.place(entry), kind.words(entry), std::string(kNothing), kind.goes});
+      },
+      [&](const Entry& before, const Entry& after) {
+        compare<Entry>(kind.fields, kind.place(before) + ".", {from, before}, {to, after}, changes);
+      },
+      [&](const Entry& entry) {
+        changes.push_back(
+            {kind.place(entry), std::string(kNothing), kind.words(entry), kind.comes});
+      });
+}
+
 /// Without the places that have none.
 std::vector<PortConfig> ports_of(const Config& config) {
   std::vector<PortConfig> ports = config.ports;
@@ -160,89 +186,56 @@ void compare_ring(const In<ring::RingSpec>& from, const In<ring::RingSpec>& to,
 
 void compare_ports(const Config& from, const Config& to, std::vector<Change>& changes) {
   const bool is_fixed = from.spare.ports == 0;
-  const Effect goes = is_fixed ? Effect::restart : Effect::port_closed;
-  const Effect comes = is_fixed ? Effect::restart : Effect::port_opened;
-  const auto place = [](const PortConfig& port) { return fmt::format("ports[{}]", port.name); };
   const std::vector<PortConfig> before = ports_of(from);
-  Lists{before, to.ports, &PortConfig::name}.visit(
-      [&](const PortConfig& port) {
-        changes.push_back({place(port), port.device, std::string(kNothing), goes});
-      },
-      [&](const PortConfig& running, const PortConfig& wanted) {
-        compare<PortConfig>(port_fields(), place(running) + ".", {from, running}, {to, wanted},
-                            changes);
-      },
-      [&](const PortConfig& port) {
-        changes.push_back({place(port), std::string(kNothing), port.device, comes});
-      });
+  compare_entries(
+      EntriesOf<PortConfig>{
+          .fields = port_fields(),
+          .place = [](const PortConfig& port) { return fmt::format("ports[{}]", port.name); },
+          .words = [](const PortConfig& port) { return port.device; },
+          .goes = is_fixed ? Effect::restart : Effect::port_closed,
+          .comes = is_fixed ? Effect::restart : Effect::port_opened},
+      Lists{before, to.ports, &PortConfig::name}, from, to, changes);
 }
 
 void compare_lcores(const Config& from, const Config& to, std::vector<Change>& changes) {
-  const auto place = [](const LcoreConfig& lcore) { return fmt::format("lcores[{}]", lcore.id); };
-  Lists{from.lcores, to.lcores, &LcoreConfig::id}.visit(
-      [&](const LcoreConfig& lcore) {
-        changes.push_back(
-            {place(lcore), in_words(lcore.roles), std::string(kNothing), Effect::restart});
-      },
-      [&](const LcoreConfig& before, const LcoreConfig& after) {
-        compare<LcoreConfig>(lcore_fields(), place(before) + ".", {from, before}, {to, after},
-                             changes);
-      },
-      [&](const LcoreConfig& lcore) {
-        changes.push_back(
-            {place(lcore), std::string(kNothing), in_words(lcore.roles), Effect::restart});
-      });
+  compare_entries(
+      EntriesOf<LcoreConfig>{
+          .fields = lcore_fields(),
+          .place = [](const LcoreConfig& lcore) { return fmt::format("lcores[{}]", lcore.id); },
+          .words = [](const LcoreConfig& lcore) { return in_words(lcore.roles); }},
+      Lists{from.lcores, to.lcores, &LcoreConfig::id}, from, to, changes);
 }
 
 void compare_stations(const Config& from, const Config& to, std::vector<Change>& changes) {
-  const auto place = [](const StationConfig& station) {
-    return fmt::format("stations[{}]", wire::to_string(station.mac));
-  };
-  Lists{from.stations, to.stations, &StationConfig::mac}.visit(
-      [&](const StationConfig& station) {
-        changes.push_back({place(station), station.port, std::string(kNothing), Effect::in_place});
-      },
-      [&](const StationConfig& before, const StationConfig& after) {
-        compare<StationConfig>(station_fields(), place(before) + ".", {from, before}, {to, after},
-                               changes);
-      },
-      [&](const StationConfig& station) {
-        changes.push_back({place(station), std::string(kNothing), station.port, Effect::in_place});
-      });
+  compare_entries(EntriesOf<StationConfig>{
+                      .fields = station_fields(),
+                      .place =
+                          [](const StationConfig& station) {
+                            return fmt::format("stations[{}]", wire::to_string(station.mac));
+                          },
+                      .words = [](const StationConfig& station) { return station.port; },
+                      .goes = Effect::in_place,
+                      .comes = Effect::in_place},
+                  Lists{from.stations, to.stations, &StationConfig::mac}, from, to, changes);
 }
 
 void compare_tenants(const Config& from, const Config& to, std::vector<Change>& changes) {
-  const auto place = [](const TenantConfig& tenant) {
-    return fmt::format("tenants[{}]", tenant.name);
-  };
-  Lists{from.tenants, to.tenants, &TenantConfig::name}.visit(
-      [&](const TenantConfig& tenant) {
-        changes.push_back({place(tenant), tenant.name, std::string(kNothing), Effect::restart});
-      },
-      [&](const TenantConfig& before, const TenantConfig& after) {
-        compare<TenantConfig>(tenant_fields(), place(before) + ".", {from, before}, {to, after},
-                              changes);
-      },
-      [&](const TenantConfig& tenant) {
-        changes.push_back({place(tenant), std::string(kNothing), tenant.name, Effect::restart});
-      });
+  compare_entries(
+      EntriesOf<TenantConfig>{
+          .fields = tenant_fields(),
+          .place =
+              [](const TenantConfig& tenant) { return fmt::format("tenants[{}]", tenant.name); },
+          .words = [](const TenantConfig& tenant) { return tenant.name; }},
+      Lists{from.tenants, to.tenants, &TenantConfig::name}, from, to, changes);
 }
 
 void compare_operators(const Config& from, const Config& to, std::vector<Change>& changes) {
-  const auto place = [](const OperatorConfig& one) {
-    return fmt::format("operators[{}]", one.file);
-  };
-  Lists{from.operators, to.operators, &OperatorConfig::file}.visit(
-      [&](const OperatorConfig& one) {
-        changes.push_back({place(one), one.file, std::string(kNothing), Effect::restart});
-      },
-      [&](const OperatorConfig& before, const OperatorConfig& after) {
-        compare<OperatorConfig>(operator_fields(), place(before) + ".", {from, before}, {to, after},
-                                changes);
-      },
-      [&](const OperatorConfig& one) {
-        changes.push_back({place(one), std::string(kNothing), one.file, Effect::restart});
-      });
+  compare_entries(
+      EntriesOf<OperatorConfig>{
+          .fields = operator_fields(),
+          .place = [](const OperatorConfig& one) { return fmt::format("operators[{}]", one.file); },
+          .words = [](const OperatorConfig& one) { return one.file; }},
+      Lists{from.operators, to.operators, &OperatorConfig::file}, from, to, changes);
 }
 
 void compare_rings(const Config& from, const Config& to, std::vector<Change>& changes) {
