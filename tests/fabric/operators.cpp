@@ -59,10 +59,8 @@ program::LoadedOperators loaded_operators(const std::vector<std::uint32_t>& ring
 
 wire::OperatorTable operator_table() {
   wire::OperatorTable table;
-  for (std::size_t i = 0; i < kOperatorTexts; ++i) {
-    table.add({.number = static_cast<std::uint8_t>(kFirstOperator + i),
-               .reserved = {},
-               .digest = operators()[i]->digest()});
+  for (const auto& one : operators()) {
+    table.add(one->digest());
   }
   return table;
 }

@@ -51,7 +51,11 @@ class OperatorTable {
     return {reinterpret_cast<const std::uint8_t*>(entries_.data()), count_ * sizeof(OperatorEntry)};
   }
 
-  void add(const OperatorEntry& entry) { entries_[count_++] = entry; }
+  /// By the next number, from kFirstOperator on.
+  void add(const std::array<std::uint8_t, 32>& digest) {
+    const auto number = static_cast<std::uint8_t>(kFirstOperator + count_);
+    entries_[count_++] = {.number = number, .reserved = {}, .digest = digest};
+  }
 
   /// Entries of this one that `other` has too; the others are empty.
   void keep_common(const OperatorTable& other) {

@@ -370,8 +370,7 @@ wire::OperatorTable GroupFormation::operators_for_switch() const {
     return table;
   }
   for (const auto& one : options_.operators) {
-    const auto number = static_cast<std::uint8_t>(kFirstOperator + table.entries().size());
-    table.add({.number = number, .reserved = {}, .digest = one->digest()});
+    table.add(one->digest());
   }
   return table;
 }
