@@ -10,11 +10,7 @@ from typing import Optional
 
 import torch
 
-from .c_api import check, library
-
-# The library's defaults, as weir_group_options has them.
-PATH_MTU = 1024
-MESSAGE_BYTES = 65536
+from .c_api import GroupOptions, check, library
 
 
 class Operator:
@@ -26,7 +22,9 @@ class Operator:
         self.pointer = c_void_p()
         data = text.encode()
         check(library.weir_operator_load(data, len(data), byref(self.pointer)))
-        check(library.weir_operator_set_layout(self.pointer, path_mtu or PATH_MTU, message_bytes or MESSAGE_BYTES))
+        usual = GroupOptions()
+        library.weir_group_options_init_sized(byref(usual), ctypes.sizeof(usual))
+        check(library.weir_operator_set_layout(self.pointer, path_mtu or usual.path_mtu, message_bytes or usual.message_bytes))
 
     def __del__(self) -> None:
         if self.pointer:
