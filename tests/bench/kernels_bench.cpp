@@ -4,6 +4,7 @@
 /// together do. Plain reading of payloads in the same memory is measured in turn with them; beside
 /// operators (docs/operators.md), the built-in sum of the same type.
 
+#include "files/whole_file.hpp"
 #include "frame_places.hpp"
 #include "frame_work.hpp"
 #include "measurement.hpp"
@@ -12,8 +13,6 @@
 #include "program/parse.hpp"
 
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -49,11 +48,11 @@ constexpr std::array kOperators{
 
 program::Code code_of(std::string_view name) {
   const std::string file = WEIR_OPERATORS "/" + std::string(name) + ".weir";
-  std::ifstream text(file);
+  const auto text = files::read_whole(file);
   if (!text) {
     throw std::runtime_error(file + " cannot be read");
   }
-  return program::parse(std::string(std::istreambuf_iterator<char>(text), {}));
+  return program::parse(*text);
 }
 
 /// The loops of a program, as reduction() has kernels.

@@ -140,8 +140,9 @@ def check_packing(weir: Weir) -> list[str]:
     return wrong
 
 
-def check_reduce(weir: Weir, name: str) -> list[str]:
-    operator = weir.load(text_of(name))
+def check_reduce(weir: Weir, text: str, name: str) -> list[str]:
+    """What the library makes of four ranks' random bytes, beside the judge of this name."""
+    operator = weir.load(text)
     dice = np.random.default_rng(7)
     size = weir.library.weir_operator_bytes(operator, c_size_t(4000))
     tensors = [dice.integers(0, 256, size).astype(np.uint8) for _ in range(4)]
@@ -215,7 +216,7 @@ def main() -> int:
         return subprocess.run(command, env=os.environ | {"WEIR_IN_NAMESPACE": "1"}, check=False).returncode
     weir = Weir(build)
     checks = [("packing", lambda: check_packing(weir)), ("errors", lambda: check_errors(weir)), ("three ranks", lambda: check_ranks(build))]
-    checks += [(name, lambda name=name: check_reduce(weir, name)) for name in JUDGES]
+    checks += [(name, lambda name=name: check_reduce(weir, text_of(name), name)) for name in JUDGES]
     return verdicts.run("operator-ranks", checks)
 
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
-from ctypes import c_size_t, c_void_p
 from pathlib import Path
 
-import numpy as np
-
 import verdicts
-from ranks import ROOT, Weir, judged, pointer, same
+from ranks import ROOT, Weir, check_reduce
 
 
 def loaded_tracer():
@@ -57,18 +54,6 @@ WRITTEN = {
 }
 
 
-def check_written(weir: Weir, name: str) -> list[str]:
-    loaded = weir.load(WRITTEN[name]())
-    dice = np.random.default_rng(3)
-    size = weir.library.weir_operator_bytes(loaded, c_size_t(1500))
-    tensors = [dice.integers(0, 256, size).astype(np.uint8) for _ in range(3)]
-    out = np.zeros(size, np.uint8)
-    inputs = (c_void_p * 3)(*[tensor.ctypes.data for tensor in tensors])
-    weir.call("weir_operator_reduce", loaded, pointer(out), inputs, c_size_t(3), c_size_t(size))
-    with np.errstate(all="ignore"):
-        return same(name, out, judged(name, tensors))
-
-
 def error_of(call: Callable[[], object]) -> str:
     try:
         call()
@@ -92,7 +77,7 @@ def check_mistakes(weir: Weir) -> list[str]:
 
 def main() -> int:
     weir = Weir(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve())
-    checks = [(name, lambda name=name: check_written(weir, name)) for name in WRITTEN]
+    checks = [(name, lambda name=name: check_reduce(weir, WRITTEN[name](), name)) for name in WRITTEN]
     return verdicts.run("operator-tracer", [*checks, ("mistakes", lambda: check_mistakes(weir))])
 
 
