@@ -16,7 +16,8 @@ from typing import Any
 from capture import read_frames
 from guest import Job
 from lab import Lab
-from scenarios import C_RING, JUMBO, PERFTEST_PORT, PLAIN, RING, RING6, RING_OF_TWO, SECOND_RING, When, expect, scenario
+from scenarios import (C_RING, JUMBO, LOSSY_RING, PERFTEST_PORT, PLAIN, RING, RING6, RING_OF_TWO, SECOND_RING, When, expect,
+                       scenario)
 from switch import Ring
 
 WORKER = "build/app/weir-worker"
@@ -200,7 +201,7 @@ def all_reduce_with_loss(lab: Lab) -> str:
     """1 % of all packets from every guest are lost, acknowledgements included."""
     for guest in lab.guests:
         guest.netem("loss 1%")
-    seconds = run_job(lab, "--size 256KiB")
+    seconds = run_job(lab, "--size 256KiB", LOSSY_RING)
     return f"exact in {seconds:.2f} s"
 
 

@@ -19,8 +19,7 @@ from stranger import __file__ as STRANGER
 from switch import Ring, Weir
 from tree import outside, uplink
 
-# A window of 16 packets, which a soft-RoCE device sends whole, also when it goes back: of 64 it may send half, and then, with
-# too little of a processor and losses on so many links, it loses its way (docs/transports.md).
+# As of LOSSY_RING: it loses on so many links.
 RING = Ring(ALL, 70, window=4, max_message_bytes=4096)
 TREE = Setup(guests=6, rings=(RING,), leaves=2)
 LOSS = 0.03
