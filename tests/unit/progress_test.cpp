@@ -50,7 +50,7 @@ class LookersIo : public ForwardingIo {
 class Sum {
  public:
   explicit Sum(Group& group)
-      : group_(group), data_(kCount, group.rank() + 1U),
+      : world_(group.world()), data_(kCount, group.rank() + 1U),
         pending_(group.start_all_reduce(data_.data(), data_.data(), kCount, DataType::u32,
                                         Operation::sum)) {}
 
@@ -64,12 +64,11 @@ class Sum {
   }
 
   void expect_exact() const {
-    const std::uint32_t world = group_.world();
-    EXPECT_EQ(data_, std::vector<std::uint32_t>(kCount, world * (world + 1) / 2));
+    EXPECT_EQ(data_, std::vector<std::uint32_t>(kCount, world_ * (world_ + 1) / 2));
   }
 
  private:
-  Group& group_;
+  std::uint32_t world_; // the group may be gone when its last sum is looked at
   std::vector<std::uint32_t> data_;
   Pending pending_;
 };
