@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 /// The sanitizers' own version, where one is linked.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): they chose the name
 extern "C" [[gnu::weak]] int __interceptor_munmap(void* address, std::size_t bytes);
 
 namespace weir::ethdev {
