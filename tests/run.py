@@ -4,7 +4,8 @@
 
 In one lane are the stages that live by the clock: hosts, guests, machines that boot. They mostly wait, and run one after the
 other. In the other lane are those that compute, two at once, at the lowest priority, so that they take what the first leave. A
-stage waits for those that it needs, and others go before it. When the first lane has none left, it takes the next one that computes.
+stage waits for those that it needs, and others go before it. When the first lane has none left, it takes the next one that computes;
+and the other takes what is patient of the first: what lives by the clock, but bears another such stage beside it.
 
 A stage is a command. One that counts its tests ends in a line "NAME: N passed, N failed, N skipped"; any other is one
 test. Files or seeds are not tests: a check of all of them is one. The last line of all is the sum. A stage that exits
@@ -47,6 +48,7 @@ QUICKLY_BUILT = ["-Db_lundef=false", "-Db_ndebug=false", "-Dbuildtype=plain", "-
                  "-Dcpp_args=-gline-tables-only", "-Dunity=on", "-Dunity_size=100"]
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=edges", *QUICKLY_BUILT]
+PROCESSES_AT_ONCE = 8  # of unit tests: most of the long ones wait
 AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 # Many of them use one core, and leave the other idle while the stage that lives by the clock waits.
 COMPUTING_AT_ONCE = 2
@@ -94,13 +96,15 @@ class Stage:
     junit: Path | None = None  # file with the cases of a meson test run
     quick: bool = False  # part of --quick
     needs: tuple[str, ...] = ()  # stages that must have ended before, if they run at all
+    patient: bool = False  # bears another of its lane beside it
 
 
 def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool = False,
-                environment: dict[str, str] | None = None, needs: tuple[str, ...] = ()) -> Stage:
+                environment: dict[str, str] | None = None, needs: tuple[str, ...] = (), patient: bool = False) -> Stage:
     """The gtest cases of one build directory."""
-    return Stage(Lane.CLOCK, name, about, ["meson", "test", "-C", build, "--print-errorlogs", *arguments], environment or {},
-                 ROOT / build / "meson-logs" / "testlog.junit.xml", quick, needs)
+    command = ["meson", "test", "-C", build, "--print-errorlogs", "--num-processes", str(PROCESSES_AT_ONCE), *arguments]
+    return Stage(Lane.CLOCK, name, about, command, environment or {}, ROOT / build / "meson-logs" / "testlog.junit.xml", quick,
+                 needs, patient)
 
 
 def configured(name: str, about: str, build: str, compiler: str, options: list[str], command: str) -> Stage:
@@ -113,8 +117,8 @@ def configured(name: str, about: str, build: str, compiler: str, options: list[s
 
 
 def on_the_clock(name: str, about: str, command: list[str], environment: dict[str, str] | None = None, *,
-                 quick: bool = False, needs: tuple[str, ...] = ()) -> Stage:
-    return Stage(Lane.CLOCK, name, about, command, environment or {}, None, quick, needs)
+                 quick: bool = False, needs: tuple[str, ...] = (), patient: bool = False) -> Stage:
+    return Stage(Lane.CLOCK, name, about, command, environment or {}, None, quick, needs, patient)
 
 
 def computing(name: str, about: str, command: list[str], environment: dict[str, str] | None = None, *,
@@ -166,18 +170,20 @@ STAGES = [
     on_the_clock("fabric-demo", "tools/demo --fabric, small, with loss",
                  ["tools/demo", "--fabric", "--size", "2MiB", "--loss", "0.01"]),
     on_the_clock("training", "tools/demo --training, short", ["tools/demo", "--training", "--steps", "20"]),
-    on_the_clock("packages", "the Debian packages: built, installed on a bare Debian, run there by systemd",
-                 ["tests/packages.py"]),
-    on_the_clock("bench", "what tools/bench runs, every part; no figure is judged", ["tests/bench/every_part.py"]),
     on_the_clock("load", "too much to do on several lcores, no mbufs left", ["tests/load/run.py"]),
     on_the_clock("races", "ThreadSanitizer reports planted races", ["tests/load/races.py"], {"WEIR_BUILD": "build-tsan"},
                  needs=("tsan-build",)),
     on_the_clock("tsan", "the switch on several lcores under ThreadSanitizer", ["tests/load/run.py", "--seconds", "2"],
                  {"WEIR_BUILD": "build-tsan"}, needs=("tsan-build",)),
-    meson_tests("tsan-unit", "host library, MAC table and captures under ThreadSanitizer", "build-tsan", "--no-rebuild",
-                "concurrent", needs=("tsan-build",)),
+    # Patient, the longest first.
+    on_the_clock("packages", "the Debian packages: built, installed on a bare Debian, run there by systemd",
+                 ["tests/packages.py"], patient=True),
+    on_the_clock("bench", "what tools/bench runs, every part; no figure is judged", ["tests/bench/every_part.py"],
+                 patient=True),
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--no-rebuild", "--suite", "unit",
-                environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}, needs=("clang",)),
+                environment={"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}, needs=("clang",), patient=True),
+    meson_tests("tsan-unit", "host library, MAC table and captures under ThreadSanitizer", "build-tsan", "--no-rebuild",
+                "--suite", "threads", needs=("tsan-build",), patient=True),
 ]
 
 
@@ -304,14 +310,18 @@ class Run:
             thread.join()
 
     def _ready_in(self, lane: Lane) -> Stage | None:
-        """The next one that needs nothing which is still to come."""
-        return next((stage for stages in (self._waiting[lane], self._waiting[Lane.COMPUTING]) for stage in stages
+        """The next one that needs nothing which is still to come, and that this lane may take."""
+        patient = [stage for stage in self._waiting[Lane.CLOCK] if stage.patient]
+        return next((stage for stages in (self._waiting[lane], self._waiting[Lane.COMPUTING], patient) for stage in stages
                      if self._unfinished.isdisjoint(stage.needs)), None)
+
+    def _may_come_to(self, lane: Lane) -> bool:
+        return any(stage.patient or stage.lane in (lane, Lane.COMPUTING) for stages in self._waiting.values() for stage in stages)
 
     def _next_of(self, lane: Lane) -> Stage | None:
         with self._changed:
             while (stage := self._ready_in(lane)) is None:
-                if not self._waiting[lane] and not self._waiting[Lane.COMPUTING]:
+                if not self._may_come_to(lane):
                     return None
                 self._changed.wait()
             self._waiting[stage.lane].remove(stage)
