@@ -26,13 +26,13 @@ from test_process import TWO_CORES, FrozenThread, lcore_thread
 from test_rings import spare
 from test_telemetry import still
 from torch_ranks import PYTHON
-from weir import BUILD, NO_HUGEPAGES, ROOT, Ended, Weir, configuration, expect, run_to_end, wait_for
+from weir import BUILD, NO_HUGEPAGES, QUIET_PORT, ROOT, Ended, Weir, configuration, expect, run_to_end, wait_for
 
 WEIRCTL = BUILD / "app/weirctl"
 CLIENT = ROOT / "tests/smoke/control_client.py"
 TCP = "127.0.0.1:9465"
 STRANGER = "65534"  # nobody
-NULL_PORTS = configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
+NULL_PORTS = configuration([QUIET_PORT], eal=NO_HUGEPAGES)
 SILENT_CLIENTS = 200
 MOST_WATCHERS = 32  # of a caller
 FULL_S = 4  # so many watchers' answers fill a socket

@@ -16,7 +16,7 @@ from pathlib import Path
 from hosts import ring_of_hosts, ring_ports
 from lab import Lab, smoke_test
 from test_control import WEIRCTL
-from weir import NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Weir, configuration, expect, run_to_end, wait_for
+from weir import NO_HUGEPAGES, ONE_CORE, QUIET_PORT, ROOT, WEIR, Weir, configuration, expect, run_to_end, wait_for
 
 NOBODY = 65534
 SQUATTER = "squatter"  # what it makes where it can
@@ -185,11 +185,11 @@ def shared_folders(lab: Lab) -> None:
             config = configuration([f'name: p0, device: "{device}"'], eal=WITH_FILES)
             ended = lab.weir(fabric, config, "--no-interactive").refusal()
             expect(ended.status == 1 and f"weir: port p0: device {device}: {flaw}; allowed: " in ended.output, f"{ended}")
-        config = configuration(['name: p0, device: "net_null0"']) + \
+        config = configuration([QUIET_PORT]) + \
             f"state_directory: {folder}\nspare: {{ rings: 1, members: 4, frames: 64 }}\n"
         ended = lab.weir(fabric, config, "--no-interactive").refusal()
         expect(ended.status == 2 and f"weir: state_directory: {flaw}; allowed: " in ended.output, f"{ended}")
-    switch = lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0"']) + control(shared))
+    switch = lab.ready_weir(fabric, configuration([QUIET_PORT]) + control(shared))
     expect(f"cannot listen at unix:{shared}/control.sock: {flaws[0][1]}; allowed: " in switch.output(), switch.output())
     switch.stop()
     expect(sorted(path.name for path in shared.iterdir()) == ["lured", "theirs"], f"{[*shared.iterdir()]}")
@@ -198,7 +198,7 @@ def shared_folders(lab: Lab) -> None:
 @smoke_test("local-user-first-in-tmp")
 def first_in_tmp(lab: Lab) -> None:
     """EAL of a user without /run and XDG_RUNTIME_DIR keeps its files in /tmp/dpdk. Whoever is first there has them."""
-    config = lab.file("null.yaml", configuration(['name: p0, device: "net_null0"'], eal=WITH_FILES))
+    config = lab.file("null.yaml", configuration([QUIET_PORT], eal=WITH_FILES))
     lab.directory.chmod(0o755)
     squat = 'mkdir -m 755 /tmp/dpdk; chown 1 /tmp/dpdk; chmod 1777 /tmp; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"'
     program = lab.directory / "weir"
@@ -226,7 +226,7 @@ def long_socket_paths(lab: Lab) -> None:
     said = "150 bytes; allowed: at most 107\n"
     for config in (configuration([f'name: p0, device: "net_memif0,role=server,socket={long},socket-abstract=no"']),
                    configuration([f'name: p0, device: "net_vhost0,iface={long}"']),
-                   configuration(['name: p0, device: "net_null0"']) + f'control: {{ listen: ["unix:{long}"] }}\n'):
+                   configuration([QUIET_PORT]) + f'control: {{ listen: ["unix:{long}"] }}\n'):
         ended = run_to_end([WEIR, "--config", lab.file("long.yaml", config)], namespace=lab.namespace())
         expect(ended.status == 2 and said in ended.errors, f"{ended}")
     ended = run_to_end([WEIRCTL, "--server", f"unix:{long}", "show", "lcores"])
@@ -251,7 +251,7 @@ def socket_folder(lab: Lab) -> None:
 @smoke_test("process-limits")
 def process_limits(lab: Lab) -> None:
     """Too few open files or threads: an error with both numbers, not a library's abort; a soft limit is raised."""
-    config = lab.file("null.yaml", configuration(['name: p0, device: "net_null0"']))
+    config = lab.file("null.yaml", configuration([QUIET_PORT]))
     quits = lab.file("quit", "quit\n")
     ended = run_to_end(["prlimit", "--nofile=64:64", WEIR, "--config", config], namespace=lab.namespace())
     expect(ended.status == 1 and "weir: found a limit of 64 open files; allowed: at least 264 for 1 ports" in ended.errors, f"{ended}")

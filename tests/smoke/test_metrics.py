@@ -20,7 +20,7 @@ from hosts import RANKS, Hosts, Job, ring_of_hosts
 from lab import Lab, smoke_test
 from netns import Namespace
 from terminal import Terminal
-from weir import KILLED_WITH_US, NO_HUGEPAGES, ROOT, Failed, configuration, expect, wait_for
+from weir import KILLED_WITH_US, NO_HUGEPAGES, QUIET_PORT, ROOT, Failed, configuration, expect, wait_for
 
 UNPACKED = ROOT / "build/prometheus/usr/bin"  # by tools/prepare
 PROMTOOL = str(UNPACKED / "promtool")
@@ -120,7 +120,7 @@ def well_formed(lab: Lab) -> None:
             raise Failed("an unknown path has an answer")
         except urllib.error.HTTPError as error:
             expect(error.code == 404, f"an unknown path: {error.code}")
-    second = lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
+    second = lab.ready_weir(fabric, configuration([QUIET_PORT], eal=NO_HUGEPAGES)
                             + f"metrics: {{ listen: \"{LISTEN}\" }}\n")
     expect(f"metrics.listen: cannot listen at {LISTEN}" in second.output(), second.output())
     terminal.quit()
@@ -132,7 +132,7 @@ def well_formed(lab: Lab) -> None:
 def half_requests(lab: Lab) -> None:
     """Clients that send half a header, or do not read their answer, keep no scrape out, not even by the scraper's address."""
     fabric = lab.namespace()
-    switch = lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0"'], eal=NO_HUGEPAGES)
+    switch = lab.ready_weir(fabric, configuration([QUIET_PORT], eal=NO_HUGEPAGES)
                             + f"metrics: {{ listen: \"{LISTEN}\" }}\n")
     tasks = Path(f"/proc/{switch.process.pid}/task")
     before = len(list(tasks.iterdir()))

@@ -17,7 +17,7 @@ from test_held_rings import MODULE, room
 from test_tenants import caller
 from test_worker import Process
 from torch_ranks import PYTHON
-from weir import BUILD, CAPTURES, REPLAY, ROOT, configuration, expect, run_to_end, wait_for
+from weir import BUILD, CAPTURES, QUIET_PORT, REPLAY, ROOT, configuration, expect, run_to_end, wait_for
 
 import jobs  # tests/replay's, on the path since `hosts`
 
@@ -148,7 +148,7 @@ def remembered(lab: Lab) -> None:
     there is left out, and named."""
     fabric = lab.namespace()
     state = lab.directory / "state"
-    config = lab.file("weir.yaml", at_socket(lab, configuration(['name: p0, device: "net_null0,no-rx=1"']) + f"state_directory: {state}\n"))
+    config = lab.file("weir.yaml", at_socket(lab, configuration([QUIET_PORT]) + f"state_directory: {state}\n"))
 
     def names(switch: Terminal) -> list[str]:
         return [row["name"] for row in operators_of(switch)]
@@ -175,7 +175,7 @@ def tenants_switch(lab: Lab) -> tuple[Namespace, Callable[..., Any], Callable[..
     fabric = lab.namespace()
     authority = Authority(lab, "ours")
     certificate, key = authority.sign("switch")
-    lab.ready_weir(fabric, configuration(['name: p0, device: "net_null0,no-rx=1"']) + f"""
+    lab.ready_weir(fabric, configuration([QUIET_PORT]) + f"""
 control:
   listen: ["{TCP}"]
   tls: {{ certificate: "{certificate}", key: "{key}", client_authority: "{authority.certificate}" }}

@@ -19,7 +19,7 @@ from hosts import RANKS, Hosts, Job, contributions, frame_of, ring_7, ring_of_ho
 from lab import Lab, smoke_test
 from netns import veth
 from weir import (
-    BUILD, NO_HUGEPAGES, ONE_CORE, ROOT, WEIR, Ended, Failed, Totals, configuration, expect, run_to_end, wait_for)
+    BUILD, NO_HUGEPAGES, ONE_CORE, QUIET_PORT, ROOT, WEIR, Ended, Failed, Totals, configuration, expect, run_to_end, wait_for)
 
 PLAIN = configuration(['name: p0, device: "net_tap0,iface=weir0"', 'name: p1, device: "net_tap1,iface=weir1"'],
                       rings="""  - id: 7
@@ -171,7 +171,7 @@ def hidden_files(lab: Lab) -> None:
     """In a container that hides /sys/module the switch starts, and a worker: they need no VFIO. Without /sys, or a folder that
     it can write to, the error says so; and so for a --file-prefix that another process has."""
     namespace = lab.namespace()
-    config = lab.file("null.yaml", configuration(['name: p0, device: "net_null0"'], eal=WITH_FILES))
+    config = lab.file("null.yaml", configuration([QUIET_PORT], eal=WITH_FILES))
     quits = lab.file("quit", "quit\n")
     ended = run_to_end(behind(NO_MODULES, WEIR, "--config", config, "--cmd-file", quits), namespace=namespace)
     expect(ended.status == 0 and "weir: ready\n" in ended.output, f"{ended}")
@@ -363,7 +363,7 @@ def systemd(lab: Lab) -> None:
             raise Failed(f"never heard {text}, only {set(heard)}")
 
         with mock.patch.dict(os.environ, {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "900000"}):
-            config = configuration(['name: p0, device: "net_null0"'], lcores=TWO_CORES, eal=NO_HUGEPAGES)
+            config = configuration([QUIET_PORT], lcores=TWO_CORES, eal=NO_HUGEPAGES)
             switch = lab.weir(lab.namespace(), config, "--no-interactive")
         until("READY=1")
         expect(heard == ["READY=1"] and "weir: ready\n" in switch.output(), f"first: {heard}")

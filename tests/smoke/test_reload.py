@@ -17,7 +17,7 @@ from test_control import at_socket, execute, foreign, said, socket_of, weirctl
 from test_incarnations import SECOND, THIRD, told, wait_for_drops
 from test_process import TWO_CORES, FrozenThread, lcore_thread
 from test_rings import FRAMES_OF_RING_7, added, rings_of
-from weir import ONE_CORE, Weir, configuration, expect, wait_for, without_probes
+from weir import ONE_CORE, QUIET_PORT, Weir, configuration, expect, wait_for, without_probes
 
 DRY_RUN = "nothing has changed: this was a dry run"
 SIGNALS = 50
@@ -116,7 +116,7 @@ def answers(lab: Lab) -> None:
     expect(set(left) == {"l2.entries", "metrics.listen"}, f"not in force: {left}")
     rows_now = terminal.switch.ask("/weir/ring")["rings"]
     expect([row["window"] for row in rows_now.values()] == [2], f"{rows_now}")
-    expect("none" in Terminal(lab, lab.namespace(), configuration(['name: p0, device: "net_null0"'])).ask("reload"), "no change")
+    expect("none" in Terminal(lab, lab.namespace(), configuration([QUIET_PORT])).ask("reload"), "no change")
     told(terminal)
 
 

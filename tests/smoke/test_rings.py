@@ -13,7 +13,7 @@ from lab import Lab, smoke_test
 from terminal import Terminal
 from test_incarnations import SECOND, told, wait_for_drops
 from test_metrics import LISTEN, scrape
-from weir import Weir, configuration, expect
+from weir import QUIET_PORT, Weir, configuration, expect
 
 ROUNDS = 5
 MANY = 20
@@ -47,7 +47,7 @@ def journal_refusals(lab: Lab) -> None:
     """One state directory has one switch; and a journal that cannot be read is no empty one, and stays as it is."""
     space = lab.namespace()
     state = lab.directory / "state"
-    config = configuration(['name: p0, device: "net_null0,no-rx=1"']) + f"state_directory: {state}\n"
+    config = configuration([QUIET_PORT]) + f"state_directory: {state}\n"
 
     def refused(text: str) -> str:
         ended = lab.weir(space, config, "--no-interactive").refusal()

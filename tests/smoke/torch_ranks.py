@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ MASTER_PORT = "7480"  # in a namespace, where nobody else listens
 
 
 def need_torch() -> None:
-    if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode != 0:
+    looked = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"  # to import it takes a second
+    if subprocess.run([PYTHON, "-c", looked], capture_output=True).returncode != 0:
         raise Skipped(f"{PYTHON} has no torch (Debian's package python3-torch)")
 
 
@@ -78,6 +80,22 @@ class Rank:
             self.process.communicate()
 
 
+@cache
+def installed_folder() -> tempfile.TemporaryDirectory[str]:
+    """The build, installed once for all tests."""
+    folder = tempfile.TemporaryDirectory(prefix="weir-smoke-installed-", dir="/var/tmp")
+    done = subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--tags", "host", "--destdir", folder.name],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    expect(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
+    return folder
+
+
+def installed() -> dict[str, str]:
+    """Where Python and the loader find it."""
+    root = Path(installed_folder().name)
+    return {"PYTHONPATH": str(only(root, "weir_torch").parent), "LD_LIBRARY_PATH": str(only(root, "libweir.so.1").parent)}
+
+
 class TorchJob:
     """A switch with ring 7, `more_rings` and `more` of a configuration, and a namespace for ranks that reach it by lossy
     cables."""
@@ -127,23 +145,14 @@ class TorchJob:
         own = {"RANK": str(rank), "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": MASTER_PORT,
                "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
                "WEIR_RINGS": "7", "PYTHONFAULTHANDLER": "1"}
-        path = ":".join(filter(None, (self._installed["PYTHONPATH"], environment.get("PYTHONPATH"))))
+        path = ":".join(filter(None, (installed()["PYTHONPATH"], environment.get("PYTHONPATH"))))
         with self._hosts[rank].entered():
             process = subprocess.Popen([*KILLED_WITH_US, str(self._python), *map(str, command)], text=True, errors="replace",
-                                       env=os.environ | self._installed | own | environment | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL,
+                                       env=os.environ | installed() | own | environment | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         started = Rank(rank, process)
         self._lab.on_end(started.kill)
         return started
-
-    @cached_property
-    def _installed(self) -> dict[str, str]:
-        """Installs the build, and returns where Python and the loader find it."""
-        root = self._lab.directory / "installed"
-        done = subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--tags", "host", "--destdir", str(root)],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        expect(done.returncode == 0, f"meson install: {done.stdout}{done.stderr}")
-        return {"PYTHONPATH": str(only(root, "weir_torch").parent), "LD_LIBRARY_PATH": str(only(root, "libweir.so.1").parent)}
 
 
 class TorchHosts(TorchJob):
