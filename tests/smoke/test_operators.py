@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from cables import LossyCables
 from hosts import RANKS, model, ring_ports
 from lab import Lab, smoke_test
 from netns import Namespace, veth
@@ -26,6 +28,9 @@ TEXTS = ROOT / "config" / "operators"
 RINGS = ROOT / "tests" / "replay" / "rings"
 NONE, BY_RING = 0, 1  # fallbacks
 LOADS = 10_000
+LOSS, LOSSY_ROUNDS = 0.02, 4
+MXFP8 = ("mxfp8-e4m3-sum", "mxfp8-e5m2-sum")
+TREE = "[[0,1],[2,3]]"
 CLIPPED = "bd8380de9824359e92ee3835879c36aebab335109e0508669724b11506dbbf8d"  # docs/operators.md
 
 
@@ -53,18 +58,20 @@ def cables(lab: Lab) -> tuple[Namespace, Namespace]:
 
 
 def job(lab: Lab, outside: Namespace, *texts: Path, fallback: int = NONE, hold: str | Path = "-", odd: Path | None = None,
-        **environment: str) -> list[Process]:
-    """By rank. With `odd`, rank 2 has that text in place of the first."""
+        ring: int = 7, options: Sequence[str] = (), build_of: Mapping[int, Path] = MappingProxyType({}), **environment: str) -> list[Process]:
+    """By rank. With `odd`, rank 2 has that text in place of the first; `build_of` are builds of single ranks."""
     def texts_of(rank: int) -> tuple[Path, ...]:
         return (odd, *texts[1:]) if odd and rank == 2 else texts
-    return [Process(lab, outside, [PYTHON, JOB, BUILD, str(rank), str(RANKS), f"host{rank}", f"10.77.0.{rank + 1}", "7", str(fallback), hold,
-                                   *texts_of(rank)], **environment) for rank in range(RANKS)]
+    return [Process(lab, outside, [PYTHON, JOB, *options, build_of.get(rank, BUILD), str(rank), str(RANKS), f"host{rank}", f"10.77.0.{rank + 1}",
+                                   str(ring), str(fallback), hold, *texts_of(rank)], **environment) for rank in range(RANKS)]
 
 
-def expect_all(ranks: list[Process], words: str) -> None:
+def expect_all(ranks: list[Process], words: str) -> list[str]:
+    """What each rank said."""
     said_by_all = [process.wait()[1] for process in ranks]
     for rank, output in enumerate(said_by_all):
         expect(f"rank {rank}: " in output and words in output, f"wanted {words!r} of rank {rank}: {output}")
+    return said_by_all
 
 
 def operators_of(terminal: Terminal) -> list[dict[str, Any]]:
@@ -260,4 +267,26 @@ def without_end(lab: Lab) -> None:
     counts = json.loads(flood.output)
     expect(counts["calls"] == LOADS and counts["loaded"] <= 256 and counts["refused"] > LOADS - 300, f"{counts}")
     expect_all(job(lab, outside, text_file("clipped-i8-sum")), "exact")
+    terminal.quit()
+
+
+@smoke_test("operators-under-loss")
+def under_loss(lab: Lab) -> None:
+    """Of each cable's frames 2 % are lost, in both directions: the switch's sums of MXFP8 are numpy's, and those of hosts whose ring no switch has."""
+    fabric, outside, lossy = lab.namespace(), lab.namespace(), LossyCables(lab.namespace(), LOSS)
+    for rank in range(RANKS):
+        lossy.connect(fabric, f"tap{rank}", outside, f"host{rank}")
+    loaded = "operators:\n" + "".join(f"  - file: {text_file(name)}\n" for name in MXFP8)
+    terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, configuration(ring_ports(), rings=ring_of_operators()) + loaded)))
+
+    def results(ring: int, fallback: int) -> set[str]:
+        said_by_all = expect_all(job(lab, outside, *map(text_file, MXFP8), ring=ring, fallback=fallback, options=("--rounds", str(LOSSY_ROUNDS))), "exact")
+        return {output.split()[-1] for output in said_by_all}
+    by_switch = results(7, NONE)
+    lost = lossy.lost()
+    packets = [row["packets"] for row in operators_of(terminal)]
+    expect(lost > 20 and min(packets) >= 25 * LOSSY_ROUNDS, f"{lost} frames lost, packets by operator: {packets}")
+    by_hosts = results(8, BY_RING)
+    expect([row["packets"] for row in operators_of(terminal)] == packets and lossy.lost() > lost, "the hosts have folded, under loss")
+    expect(by_switch == by_hosts and len(by_switch) == 1, f"by the switch {by_switch}, by the hosts {by_hosts}")
     terminal.quit()
