@@ -4,6 +4,7 @@
 #include "lcore/context_switches.hpp"
 #include "lcore/mbuf_frame.hpp"
 #include "lcore/prefetch.hpp"
+#include "op/float_environment.hpp"
 #include "wire/icrc.hpp"
 
 #include <rte_pause.h>
@@ -73,6 +74,7 @@ bool Lcore::originate(std::span<const std::uint8_t> bytes, std::uint16_t port, f
 }
 
 void Lcore::run() {
+  const op::DefaultFloatEnvironment environment; // not that of what is loaded into the process (I8)
   const Clock clock;
   running_.store(true, std::memory_order_release);
   reader_.enter();
