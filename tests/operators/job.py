@@ -4,11 +4,14 @@
 
 `job.py BUILD_DIR RANK WORLD INTERFACE IP RING FALLBACK HOLD TEXT...`: a TEXT is a file. Says "rank R: exact", and SHA-256 of all results, or
 what the library says, or what is wrong. Before it ends it waits until there is a file HOLD; "-": not. `--tree [[0,1],2]` says in which order
-switches fold; without it, ranks in their order. `--rounds N` repeats all calls with other tensors."""
+switches fold; without it, ranks in their order. `--rounds N` repeats all calls with other tensors; `--subnormals` has all f32 below 2^-126.
+`--other-code LIBRARY` is tests/smoke/other_code.c: with `--wrong-loops ADDRESS` this rank's loops are wrong, without it it flushes subnormals
+while Weir runs."""
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import hashlib
 import json
 import sys
@@ -26,6 +29,42 @@ ELEMENTS = 6000
 
 def name_of(text: str) -> str:
     return next(line.split()[1] for line in text.splitlines() if line.startswith("name"))
+
+
+class Flushing(Weir):
+    """Called in a thread that flushes subnormals."""
+
+    def __init__(self, build: Path, other: ctypes.CDLL) -> None:
+        super().__init__(build)
+        self.other = other
+
+    def call(self, name: str, *arguments: object) -> None:
+        self.other.flush_subnormals()
+        try:
+            if np.float32(1e-40) * np.float32(1) != 0:
+                raise RuntimeError("subnormals stay")
+            super().call(name, *arguments)
+        finally:
+            self.other.keep_subnormals()
+
+
+def weir_of(job: argparse.Namespace) -> Weir:
+    if not job.other_code:
+        return Weir(job.build)
+    other = ctypes.CDLL(job.other_code)
+    if not job.wrong_loops:
+        return Flushing(job.build, other)
+    weir = Weir(job.build)
+    if not other.wrong_loops(b"libweir.so", c_size_t(int(job.wrong_loops, 16))):
+        raise RuntimeError("there is no libweir.so")
+    return weir
+
+
+def tensor_of(size: int, seed: int, job: argparse.Namespace) -> np.ndarray:
+    data = np.random.default_rng(seed).integers(0, 256, size).astype(np.uint8)
+    if job.subnormals:
+        data.view(np.uint32)[:] &= 0x807fffff
+    return data
 
 
 def folded(name: str, tensors: list[np.ndarray], tree: list | int) -> np.ndarray:
@@ -55,7 +94,7 @@ def run(weir: Weir, job: argparse.Namespace) -> None:
             if name_of(text) not in JUDGES:
                 raise RuntimeError(f"{name_of(text)}: nobody judges it")
             size = weir.library.weir_operator_bytes(operators[place], c_size_t(ELEMENTS))
-            tensors = [np.random.default_rng(1000 * turn + 10 * place + other).integers(0, 256, size).astype(np.uint8) for other in range(job.world)]
+            tensors = [tensor_of(size, 1000 * turn + 10 * place + other, job) for other in range(job.world)]
             results.update(all_reduce(weir, group, place, name_of(text), tensors, job.rank, job.tree or list(range(job.world))))
     print(f"rank {job.rank}: exact {results.hexdigest()}", flush=True)
     while job.hold != "-" and not Path(job.hold).exists():
@@ -70,9 +109,12 @@ def main() -> int:
     parser.add_argument("texts", nargs="+")
     parser.add_argument("--tree", type=json.loads)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--subnormals", action="store_true")
+    parser.add_argument("--other-code")
+    parser.add_argument("--wrong-loops")
     job = parser.parse_args()
     try:
-        run(Weir(job.build), job)
+        run(weir_of(job), job)
     except RuntimeError as error:
         print(f"rank {job.rank}: {error}", flush=True)
         return 1

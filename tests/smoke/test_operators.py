@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
+from unittest.mock import patch
 
 from cables import LossyCables
 from hosts import RANKS, model, ring_ports
@@ -19,7 +21,7 @@ from test_held_rings import MODULE, room
 from test_tenants import caller
 from test_worker import Process
 from torch_ranks import PYTHON
-from weir import BUILD, CAPTURES, QUIET_PORT, REPLAY, ROOT, configuration, expect, run_to_end, wait_for
+from weir import BUILD, CAPTURES, QUIET_PORT, REPLAY, ROOT, WEIR, configuration, expect, run_to_end, wait_for, without_probes
 
 import jobs  # tests/replay's, on the path since `hosts`
 
@@ -31,6 +33,7 @@ LOADS = 10_000
 LOSS, LOSSY_ROUNDS = 0.02, 4
 MXFP8 = ("mxfp8-e4m3-sum", "mxfp8-e5m2-sum")
 TREE = "[[0,1],[2,3]]"
+REDUCE, FIND_KERNEL = "FoldProgram6reduce", "find_block_sum"  # functions of Weir, for other_code.c
 CLIPPED = "bd8380de9824359e92ee3835879c36aebab335109e0508669724b11506dbbf8d"  # docs/operators.md
 
 
@@ -58,11 +61,14 @@ def cables(lab: Lab) -> tuple[Namespace, Namespace]:
 
 
 def job(lab: Lab, outside: Namespace, *texts: Path, fallback: int = NONE, hold: str | Path = "-", odd: Path | None = None,
-        ring: int = 7, options: Sequence[str] = (), build_of: Mapping[int, Path] = MappingProxyType({}), **environment: str) -> list[Process]:
-    """By rank. With `odd`, rank 2 has that text in place of the first; `build_of` are builds of single ranks."""
+        ring: int = 7, options: Sequence[str | Path] = (), of_rank_2: Sequence[str | Path] = (), **environment: str) -> list[Process]:
+    """By rank. With `odd`, rank 2 has that text in place of the first; `of_rank_2` are more options of it."""
     def texts_of(rank: int) -> tuple[Path, ...]:
         return (odd, *texts[1:]) if odd and rank == 2 else texts
-    return [Process(lab, outside, [PYTHON, JOB, *options, build_of.get(rank, BUILD), str(rank), str(RANKS), f"host{rank}", f"10.77.0.{rank + 1}",
+
+    def options_of(rank: int) -> tuple[str | Path, ...]:
+        return (*options, *of_rank_2) if rank == 2 else tuple(options)
+    return [Process(lab, outside, [PYTHON, JOB, *options_of(rank), BUILD, str(rank), str(RANKS), f"host{rank}", f"10.77.0.{rank + 1}",
                                    str(ring), str(fallback), hold, *texts_of(rank)], **environment) for rank in range(RANKS)]
 
 
@@ -289,4 +295,122 @@ def under_loss(lab: Lab) -> None:
     by_hosts = results(8, BY_RING)
     expect([row["packets"] for row in operators_of(terminal)] == packets and lossy.lost() > lost, "the hosts have folded, under loss")
     expect(by_switch == by_hosts and len(by_switch) == 1, f"by the switch {by_switch}, by the hosts {by_hosts}")
+    terminal.quit()
+
+
+def other_code(lab: Lab) -> Path:
+    library = lab.directory / "other_code.so"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, Path(__file__).parent / "other_code.c"], check=True)
+    return library
+
+
+def address_of(program: Path, function: str) -> str:
+    """In the program's file, in hexadecimal digits."""
+    symbols = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout
+    found = [line.split()[0] for line in symbols.splitlines() if f"{function}E" in line and line.split()[1] in "Tt"]
+    expect(len(found) == 1, f"{program}: {function} is there {len(found)} times")
+    return found[0]
+
+
+class OperatorTree:
+    """A spine and two racks of two hosts each; each switch has the texts."""
+
+    def __init__(self, lab: Lab, *texts: Path, wrong: str = "") -> None:
+        self._lab, spaces = lab, {name: lab.namespace() for name in PLACES}
+        self.outside = lab.namespace()
+        for rack in range(2):
+            veth(spaces["spine"], f"p{rack}", spaces[f"rack{rack}"], "up0")
+        for rank in range(RANKS):
+            veth(spaces[f"rack{rank // 2}"], f"h{rank}", self.outside, f"host{rank}")
+        self.switches = {name: self._switch(name, spaces[name], texts, name == wrong) for name in PLACES}
+
+    def _switch(self, name: str, space: Namespace, texts: Sequence[Path], is_wrong: bool) -> Terminal:
+        names, place = PLACES[name]
+        ports = [f'name: {port}, device: "net_af_packet{number},iface={port}"' for number, port in enumerate(names)]
+        members = ", ".join(f"{{ ip: 10.77.0.{rank + 1} }}" for rank in range(RANKS))
+        ring = f"  - {{ id: 7, window: 4, max_message_bytes: 1064, mtu: 256, members: [{members}],\n      {place} }}\n"
+        loaded = "operators:\n" + "".join(f"  - file: {text}\n" for text in texts)
+        config = self._lab.file(f"{name}.yaml", without_probes(configuration(ports, rings=ring) + loaded))
+        if not is_wrong:
+            return Terminal(self._lab, space, config)
+        with patch.dict(os.environ, LD_PRELOAD=str(other_code(self._lab)), OTHER_CODE_LOOPS=address_of(WEIR, REDUCE)):
+            return Terminal(self._lab, space, config)
+
+    def job(self, *texts: Path, fallback: int = NONE, tree: str = TREE) -> list[Process]:
+        return job(self._lab, self.outside, *texts, fallback=fallback, options=("--tree", tree))
+
+    def rows(self, column: str) -> dict[str, list[Any]]:
+        return {name: [row[column] for row in operators_of(switch)] for name, switch in self.switches.items()}
+
+    def quit(self) -> None:
+        for switch in self.switches.values():
+            switch.quit()
+
+
+PLACES = {  # a switch's ports, and its place in the tree
+    "spine": (("p0", "p1"), "children: [{ switch: rack0, ranks: [0, 1], port: p0 }, { switch: rack1, ranks: [2, 3], port: p1 }]"),
+    "rack0": (("up0", "h0", "h1"), "parent: { switch: spine, port: up0 }, children: [{ rank: 0, port: h0 }, { rank: 1, port: h1 }]"),
+    "rack1": (("up0", "h2", "h3"), "parent: { switch: spine, port: up0 }, children: [{ rank: 2, port: h2 }, { rank: 3, port: h3 }]"),
+}
+
+
+@smoke_test("operators-in-a-tree")
+def in_a_tree(lab: Lab) -> None:
+    """Two levels of switches fold MXFP8, maxloc and sums with counts: each gets the nested fold's bits."""
+    texts = [text_file(name) for name in ("mxfp8-e4m3-sum", "mxfp8-e5m2-sum", "maxloc", "valid-sum")]
+    tree = OperatorTree(lab, *texts)
+    expect_all(tree.job(*texts), "exact")
+    packets = tree.rows("packets")
+    expect(all(min(counts) >= 25 for counts in packets.values()), f"{packets}")
+    expect_all(tree.job(*texts[:1], tree="[0,1,2,3]"), "mxfp8-e4m3-sum: ")  # nested folds of MXFP8 are other ones
+    tree.quit()
+
+
+@smoke_test("operators-by-a-wrong-switch")
+def by_a_wrong_switch(lab: Lab) -> None:
+    """One switch of a tree folds wrongly: it has another digest, so no job folds by that number, and the hosts do."""
+    text = text_file("clipped-i8-sum")
+    tree = OperatorTree(lab, text, wrong="rack1")
+    digests = tree.rows("digest")
+    expect(digests["spine"] == digests["rack0"] == [CLIPPED] and digests["rack1"] != [CLIPPED], f"{digests}")
+    expect_all(tree.job(text), f"operator 0 (clipped-i8-sum, digest {CLIPPED}): a switch on the way lacks it")
+    expect_all(tree.job(text, fallback=BY_RING, tree="[0,1,2,3]"), "exact")
+    expect(tree.rows("packets") == {name: [0] for name in PLACES}, f"{tree.rows('packets')}")
+    tree.quit()
+
+
+@smoke_test("operators-of-wrong-hosts")
+def of_wrong_hosts(lab: Lab) -> None:
+    """One host's loops are wrong: it has another digest, and all ranks say whose it is. One host's program flushes subnormals: the library does not."""
+    fabric, outside = cables(lab)
+    library = other_code(lab)
+    loaded = "operators:\n" + "".join(f"  - file: {text_file(name)}\n" for name in ("clipped-i8-sum", "f32-sum"))
+    config = lab.file("weir.yaml", configuration(ring_ports(), rings=ring_of_operators()) + loaded)
+    terminal = Terminal(lab, fabric, config)
+    wrong = ("--other-code", library, "--wrong-loops", address_of(BUILD / "lib/host/package/libweir.so.1.0.0", REDUCE))
+    for output in expect_all(job(lab, outside, text_file("clipped-i8-sum"), of_rank_2=wrong), "operator 0 (clipped-i8-sum): rank "):
+        expect(re.search(r"rank 2 has (digest )?(?!" + CLIPPED + r")[0-9a-f]{64}", output) and CLIPPED in output, output)
+    expect([row["packets"] for row in operators_of(terminal)] == [0, 0], "folded by a number on which they do not agree")
+    for fallback in (NONE, BY_RING):
+        ring = 7 if fallback == NONE else 8
+        ranks = job(lab, outside, text_file("f32-sum"), ring=ring, fallback=fallback, options=("--subnormals",), of_rank_2=("--other-code", library))
+        expect_all(ranks, "exact")
+    terminal.quit()
+    with patch.dict(os.environ, LD_PRELOAD=str(library), OTHER_CODE_FLUSHES="yes"):
+        terminal = Terminal(lab, fabric, config)
+    expect_all(job(lab, outside, text_file("f32-sum"), options=("--subnormals",)), "exact")
+    terminal.quit()
+
+
+@smoke_test("operators-by-a-wrong-kernel")
+def by_a_wrong_kernel(lab: Lab) -> None:
+    """The switch's kernel for MXFP8 is wrong: its trial shows it, and the loops fold, to the right bits."""
+    fabric, outside = cables(lab)
+    text = text_file("mxfp8-e4m3-sum")
+    config = configuration(ring_ports(), rings=ring_of_operators()) + f"operators:\n  - file: {text}\n"
+    with patch.dict(os.environ, LD_PRELOAD=str(other_code(lab)), OTHER_CODE_KERNEL=address_of(WEIR, FIND_KERNEL)):
+        terminal = Terminal(lab, fabric, lab.file("weir.yaml", config))
+    said_of_it = [row["by"] for row in operators_of(terminal)]
+    expect(said_of_it == ["loops: its kernel disagrees"], f"{said_of_it}")
+    expect_all(job(lab, outside, text), "exact")
     terminal.quit()
