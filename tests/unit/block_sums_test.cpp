@@ -110,6 +110,7 @@ class BlockSums : public testing::TestWithParam<std::tuple<BlockSum, CpuLevel>> 
 
   std::mt19937 dice_{1};
   op::ReduceKernel kernel_ = op::find_block_sum(sum(), level());
+  FoldProgram fused_{program::parse(text_of(sum())), level()};
   FoldProgram slow_{program::parse(text_of(sum()), Fusing::off), CpuLevel::baseline};
 };
 
@@ -127,9 +128,52 @@ TEST_P(BlockSums, HaveTheBitsOfSingleSteps) {
     const Payloads in = payloads(bytes, count, kind);
     Packet out(bytes, std::byte{0xaa});
     kernel_(out.data(), in.at.data(), count, bytes, {});
-    ASSERT_EQ(out, due(in, bytes)) << bytes << " bytes of " << count << " ranks, kind "
-                                   << static_cast<int>(kind) << ", round " << round;
+    const Packet right = due(in, bytes);
+    ASSERT_EQ(out, right) << bytes << " bytes of " << count << " ranks, kind "
+                          << static_cast<int>(kind) << ", round " << round;
+    fused_.reduce(out.data(), in.at.data(), count, bytes, {});
+    ASSERT_EQ(out, right) << "the program, " << bytes << " bytes of " << count << " ranks, kind "
+                          << static_cast<int>(kind) << ", round " << round;
   }
+}
+
+std::vector<program::Op> ops_of(const std::vector<program::Step>& steps) {
+  std::vector<program::Op> ops;
+  for (const program::Step& step : steps) {
+    ops.push_back(step.op);
+  }
+  return ops;
+}
+
+TEST_P(BlockSums, FuseTheStepsOfTheirPrograms) {
+  using program::Op;
+  using Ops = std::vector<Op>;
+  EXPECT_EQ(ops_of(fused_.code().start), (Ops{Op::load, Op::load_mul_block}));
+  EXPECT_EQ(ops_of(fused_.code().fold), (Ops{Op::load, Op::load_mul_add_block}));
+  EXPECT_EQ(ops_of(fused_.code().finish), (Ops{Op::finite_block_max, Op::floor_log2, Op::sub,
+                                               Op::max, Op::pow2, Op::store, Op::div_block_store}));
+}
+
+/// What is between two steps stays where somebody else wants it.
+TEST(FusedSteps, KeepWhatOthersUse) {
+  const std::string text = "weir-operator 1\nname x\nread block 32 of f8e4m3, scale e8m0\n"
+                           "lanes f32\nidentity none\nstart acc = x * s\n"
+                           "fold acc = acc + x * s\nfinish t = finite_abs(acc)\n  m = "
+                           "block_max(t)\n  scale = pow2(floor_log2(m))\n  out = round(t)\n";
+  for (const program::Step& step : program::parse(text).finish) {
+    EXPECT_NE(step.op, program::Op::finite_block_max);
+  }
+}
+
+TEST(Prices, CountLanesForWhatGoesOverThem) {
+  using program::Lane;
+  using program::Op;
+  const auto price = [](Op op, Lane lane, bool per_block) {
+    return program::price_of({.op = op, .lane = lane, .per_block = per_block}, 32);
+  };
+  EXPECT_EQ(price(Op::block_max, Lane::f32, true), price(Op::block_max, Lane::f32, false));
+  EXPECT_EQ(price(Op::add, Lane::f32, true) * 32, price(Op::add, Lane::f32, false));
+  EXPECT_EQ(price(Op::shr, Lane::i16, false), price(Op::shr, Lane::i32, false));
 }
 
 TEST_P(BlockSums, TakeAsManyInputsAsAGroupHas) {
@@ -190,7 +234,8 @@ TEST_P(DirectFold, HasTheBitsOfSingleSteps) {
   const std::string text = "weir-operator 1\nname direct\nread " + lane + " v\nlanes " + lane +
                            "\nidentity none\nstart acc = v\nfold acc = " + std::get<1>(GetParam()) +
                            "\nfinish out = acc\n";
-  ASSERT_TRUE(program::is_direct(program::parse(text)));
+  ASSERT_TRUE(program::is_direct_to_end(program::parse(text)));
+  ASSERT_FALSE(program::is_direct(program::parse(text, Fusing::off)));
   const FoldProgram slow(program::parse(text, Fusing::off), CpuLevel::baseline);
   std::mt19937 dice(2);
   for (const CpuLevel level : {CpuLevel::baseline, CpuLevel::avx2, CpuLevel::avx512}) {

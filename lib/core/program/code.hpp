@@ -58,11 +58,15 @@ enum class Op : std::uint8_t {
   spread,    // a block's value into its lanes
   mul_block, // fused: a lane's value and its block's
   div_block,
-  mul_add_block, // fused: c + a * b, rounded twice; b is its block's
-  quantise,      // the value of the nearest code of `format`
-  clip,          // an integer, to the range of `format`
-  store,         // `a` into field `to`, rounded or cut
-  flag,          // `bits`, if a lane of the condition `a` is set
+  mul_add_block,  // fused: c + a * b, rounded twice; b is its block's
+  load_mul_block, // fused: a field's number for `a`
+  load_mul_add_block,
+  finite_block_max, // fused: block_max of finite_abs
+  div_block_store,  // fused: the quotient into field `to`
+  quantise,         // the value of the nearest code of `format`
+  clip,             // an integer, to the range of `format`
+  store,            // `a` into field `to`, rounded or cut
+  flag,             // `bits`, if a lane of the condition `a` is set
 };
 
 /// An operand: a register, or from kDirect on a field that needs no conversion.
@@ -103,6 +107,7 @@ struct Code {
   bool order_never_matters = false;
   std::optional<std::vector<std::uint8_t>> identity; // of a unit: block's codes, then its scale
   unsigned tile_lanes = 0;
+  bool is_fused = false;
   // The only register that start leaves for fold, if it has a number of f32 for each lane.
   std::optional<Operand> accumulator;
   std::vector<Step> constants;

@@ -42,6 +42,12 @@ void FoldProgram::begin_tile(Tile& tile, std::size_t units, std::size_t first) c
   tile.block = code_.unit_lanes();
 }
 
+/// As many as the largest tile has.
+void FoldProgram::fill_constants(Tile& tile, std::size_t units) const {
+  begin_tile(tile, units, 0);
+  run(code_.constants, tile);
+}
+
 void FoldProgram::end_packet(std::byte* packet, std::size_t bytes, std::uint64_t flags) const {
   const std::size_t used = code_.units(bytes) * code_.unit_bytes;
   std::memset(packet + used, 0, bytes - used);
@@ -53,7 +59,10 @@ void FoldProgram::end_packet(std::byte* packet, std::size_t bytes, std::uint64_t
 void FoldProgram::fold_tile(Tile& tile, const std::byte* const* inputs, unsigned count,
                             std::size_t units, std::size_t first) const {
   if (is_direct_) {
-    return loops_.fold_directly(code_.fold.front(), tile, inputs, count, first * code_.unit_bytes);
+    const Step& fold = code_.fold.front();
+    return loops_.fold_directly(fold, tile.registers + std::size_t{fold.to} * kTileBytes, inputs,
+                                count, first * code_.unit_bytes,
+                                std::size_t{tile.lanes} * code_.unit_bytes);
   }
   for (unsigned i = 0; i < count; ++i) {
     place_fields(tile.in, const_cast<std::byte*>(inputs[i]), units, first);
@@ -61,22 +70,30 @@ void FoldProgram::fold_tile(Tile& tile, const std::byte* const* inputs, unsigned
   }
 }
 
-void FoldProgram::reduce(std::byte* out, const std::byte* const* inputs, unsigned count,
-                         std::size_t bytes, op::Copies copies) const {
-  if (bytes == 0) {
-    return; // the pointers may be null
+/// Returns the flags of the fold.
+std::uint64_t FoldProgram::fold_units(std::byte* out, const std::byte* const* inputs,
+                                      unsigned count, std::size_t units) const {
+  if (is_direct_to_end_) {
+    loops_.fold_directly(code_.fold.front(), out, inputs, count, 0, units * code_.unit_bytes);
+    return 0;
   }
-  const std::size_t units = code_.units(bytes);
   Tile tile{.registers = registers(), .in = {}, .out = {}};
-  tile.lanes = code_.tile_lanes;
-  run(code_.constants, tile);
+  fill_constants(tile, units);
   for (std::size_t first = 0; first < units; first += tile_units()) {
     begin_tile(tile, units, first);
     fold_tile(tile, inputs, count, units, first);
     place_fields(tile.out, out, units, first);
     run(code_.finish, tile);
   }
-  std::uint64_t flags = tile.flags;
+  return tile.flags;
+}
+
+void FoldProgram::reduce(std::byte* out, const std::byte* const* inputs, unsigned count,
+                         std::size_t bytes, op::Copies copies) const {
+  if (bytes == 0) {
+    return; // the pointers may be null
+  }
+  std::uint64_t flags = fold_units(out, inputs, count, code_.units(bytes));
   for (unsigned i = 0; code_.has_flags && bytes >= kFlagBytes && i < count; ++i) {
     std::uint64_t theirs = 0;
     std::memcpy(&theirs, inputs[i] + bytes - kFlagBytes, kFlagBytes);
@@ -91,8 +108,7 @@ void FoldProgram::reduce(std::byte* out, const std::byte* const* inputs, unsigne
 void FoldProgram::pack(std::byte* packet, std::size_t bytes, std::span<const float> numbers) const {
   const std::size_t units = code_.units(bytes);
   Tile tile{.registers = registers(), .in = {}, .out = {}};
-  tile.lanes = code_.tile_lanes;
-  run(code_.constants, tile);
+  fill_constants(tile, units);
   std::byte* const sums = tile.registers + std::size_t{*code_.accumulator} * kTileBytes;
   for (std::size_t first = 0; first < units; first += tile_units()) {
     begin_tile(tile, units, first);
@@ -110,8 +126,7 @@ void FoldProgram::unpack(std::span<float> numbers, const std::byte* packet,
                          std::size_t bytes) const {
   const std::size_t units = code_.units(bytes);
   Tile tile{.registers = registers(), .in = {}, .out = {}};
-  tile.lanes = code_.tile_lanes;
-  run(code_.constants, tile);
+  fill_constants(tile, units);
   const std::byte* const sums = tile.registers + std::size_t{*code_.accumulator} * kTileBytes;
   for (std::size_t first = 0; first < units; first += tile_units()) {
     begin_tile(tile, units, first);

@@ -18,7 +18,8 @@ namespace weir::program {
 class FoldProgram {
  public:
   FoldProgram(Code code, op::CpuLevel level)
-      : code_(std::move(code)), loops_(find_loops(level)), is_direct_(is_direct(code_)) {}
+      : code_(std::move(code)), loops_(find_loops(level)), is_direct_(is_direct(code_)),
+        is_direct_to_end_(is_direct_to_end(code_)) {}
 
   /// As op::ReduceKernel, for one packet. The thread's MXCSR must be the default one.
   void reduce(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
@@ -37,6 +38,7 @@ class FoldProgram {
   void place_fields(std::array<FieldPlace, kMaxFields>& places, std::byte* packet,
                     std::size_t units, std::size_t first) const;
   void begin_tile(Tile& tile, std::size_t units, std::size_t first) const;
+  void fill_constants(Tile& tile, std::size_t units) const;
 
   std::size_t tile_units() const { return code_.tile_lanes / code_.unit_lanes(); }
 
@@ -47,11 +49,15 @@ class FoldProgram {
   void fold_tile(Tile& tile, const std::byte* const* inputs, unsigned count, std::size_t units,
                  std::size_t first) const;
 
+  std::uint64_t fold_units(std::byte* out, const std::byte* const* inputs, unsigned count,
+                           std::size_t units) const;
+
   void end_packet(std::byte* packet, std::size_t bytes, std::uint64_t flags) const;
 
   Code code_;
   Loops loops_;
   bool is_direct_;
+  bool is_direct_to_end_;
 };
 
 } // namespace weir::program

@@ -19,7 +19,7 @@ Loops find_loops(op::CpuLevel level) {
 }
 
 bool is_direct(const Code& code) {
-  if (code.start.size() != 1 || code.fold.size() != 1) {
+  if (!code.is_fused || code.start.size() != 1 || code.fold.size() != 1) {
     return false;
   }
   const Step& start = code.start.front();
@@ -27,6 +27,15 @@ bool is_direct(const Code& code) {
   const bool is_known = fold.op == Op::add || fold.op == Op::min || fold.op == Op::max;
   return is_known && start.op == Op::copy && start.a == kDirect && start.to == fold.to &&
          fold.a == fold.to && fold.b == kDirect;
+}
+
+bool is_direct_to_end(const Code& code) {
+  if (!is_direct(code) || code.finish.size() != 1) {
+    return false;
+  }
+  const Step& end = code.finish.front();
+  return end.op == Op::store && end.a == code.fold.front().to &&
+         static_cast<std::size_t>(end.format) == static_cast<std::size_t>(end.lane);
 }
 
 } // namespace weir::program

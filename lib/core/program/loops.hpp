@@ -30,10 +30,11 @@ struct Tile {
 /// Runs steps one after the other. All levels give the same bits.
 using RunSteps = void (*)(const Step* steps, std::size_t count, Tile& tile);
 
-/// Start and fold of a program whose fold is one step with the payload as it lies there: over all
-/// inputs from this byte of them on, with the sums in registers of the CPU.
-using FoldDirectly = void (*)(const Step& step, Tile& tile, const std::byte* const* inputs,
-                              unsigned count, std::size_t offset);
+/// Start and fold of a program whose fold is one step with the payload as it lies there: over so
+/// many bytes of all inputs from this one on, with the sums in registers of the CPU. NaN is
+/// canonical in `sums`.
+using FoldDirectly = void (*)(const Step& step, std::byte* sums, const std::byte* const* inputs,
+                              unsigned count, std::size_t offset, std::size_t bytes);
 
 struct Loops {
   RunSteps run = nullptr;
@@ -45,6 +46,9 @@ Loops find_loops(op::CpuLevel level);
 /// Whether start takes the payload's only field as it is, and fold joins it by a step that
 /// fold_directly knows.
 bool is_direct(const Code& code);
+
+/// Whether finish of such a code writes the sums as they are.
+bool is_direct_to_end(const Code& code);
 
 extern const Loops kBaselineLoops;
 #if defined(__x86_64__)

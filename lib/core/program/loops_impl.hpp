@@ -13,6 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 #if defined(__clang__)
 #define WEIR_EACH_LANE _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -427,32 +431,27 @@ template <typename T>
 }
 
 /// Floor of the logarithm of the magnitude; -128 of 0, infinity and NaN of themselves.
-inline float floor_log2(float a) {
-  const uint32_t bits = bits_as<uint32_t>(magnitude(a));
-  if (bits >= kInfinityF32) {
-    return bits_as<float>(bits);
-  }
-  if (bits == 0) {
-    return -128;
-  }
-  const int exponent = static_cast<int>(bits >> 23) - 127;
-  return static_cast<float>(bits >> 23 != 0 ? exponent : -118 - __builtin_clz(bits));
+[[gnu::always_inline]] inline float floor_log2(float a) {
+  const auto bits = bits_as<int32_t>(magnitude(a));
+  // A subnormal's bits are a whole number of 2^-149.
+  const int32_t units = bits_as<int32_t>(static_cast<float>(bits));
+  const int32_t biased = bits < (1 << 23) ? units - (149 << 23) : bits;
+  const auto whole = static_cast<float>((biased >> 23) - 127);
+  const float finite = bits == 0 ? -128.0F : whole;
+  return bits >= static_cast<int32_t>(kInfinityF32) ? bits_as<float>(bits) : finite;
 }
 
 /// Of the largest integer that is not above `a`.
-inline float pow2(float a) {
-  if (!(a > -150)) {
-    return a != a ? a : 0;
-  }
-  if (a >= 128) {
-    return bits_as<float>(kInfinityF32);
-  }
-  auto whole = static_cast<int>(a);
-  whole -= static_cast<float>(whole) > a ? 1 : 0;
-  const uint32_t bits = whole >= -126   ? static_cast<uint32_t>(whole + 127) << 23
-                        : whole >= -149 ? 1U << (whole + 149)
-                                        : 0U;
-  return bits_as<float>(bits);
+[[gnu::always_inline]] inline float pow2(float a) {
+  const float above = a > -150 ? a : -150; // NaN too
+  const float within = above < 128 ? above : 128;
+  auto whole = static_cast<int32_t>(within);
+  whole += bits_as<int32_t>(within - static_cast<float>(whole)) >> 31; // -1 where it is above
+  // Below 2^-126 the bits are a whole number of 2^-149: a power of two, or 0 of less than one.
+  const int32_t units = whole < -127 ? whole + 149 : 22;
+  const auto small = static_cast<int32_t>(bits_as<float>((units + 127) << 23));
+  const int32_t bits = whole < -126 ? small : (whole + 127) << 23;
+  return a != a ? a : bits_as<float>(bits);
 }
 
 template <typename To, typename From>
@@ -519,16 +518,18 @@ template <typename T, typename F>
   }
 }
 
+/// By bits, for which each level has vectors: a condition is all bits of a lane, or none.
 template <typename T>
 inline void select(const Operands& at) {
-  T* const to = at.to<T>();
-  const auto* const a = at.a<T>();
-  const auto* const b = at.b<T>();
-  const auto* const c = at.c<Signed<T>>();
-  const unsigned count = at.padded<T>();
+  using U = Unsigned<T>;
+  U* const to = at.to<U>();
+  const auto* const a = at.a<U>();
+  const auto* const b = at.b<U>();
+  const auto* const c = at.c<U>();
+  const unsigned count = at.padded<U>();
   WEIR_EACH_LANE
   for (unsigned k = 0; k < count; ++k) {
-    to[k] = c[k] != 0 ? a[k] : b[k];
+    to[k] = static_cast<U>(b[k] ^ ((a[k] ^ b[k]) & c[k]));
   }
 }
 
@@ -549,13 +550,12 @@ inline void fused(const Operands& at) {
 }
 
 template <typename T>
-inline void fill(const Step& step, const Tile& tile) {
-  // What fills the last vector has the value too.
-  T* const to = reinterpret_cast<T*>(tile.registers + size_t{step.to} * kTileBytes);
+inline void fill(const Step& step, const Operands& at) {
+  T* const to = at.to<T>();
   const T value = bits_as<T>(static_cast<Unsigned<T>>(step.bits));
-  const unsigned lanes = kTileBytes / sizeof(T);
+  const unsigned count = at.padded<T>(); // what fills the last vector has the value too
   WEIR_EACH_LANE
-  for (unsigned k = 0; k < lanes; ++k) {
+  for (unsigned k = 0; k < count; ++k) {
     to[k] = value;
   }
 }
@@ -574,8 +574,9 @@ inline bool any_set(const Operands& at) {
 // -------------------------------------------------------------------------------------- blocks
 
 /// Halves are joined lane by lane until one is left.
-template <unsigned kBlock, bool kIsMax>
+template <unsigned kBlock, Op kOp>
 [[gnu::always_inline]] inline float over_block(const Loose<float>* from) {
+  constexpr bool kIsMax = kOp == Op::block_max;
   float part[kBlock / 2];
   WEIR_EACH_LANE
   for (unsigned k = 0; k < kBlock / 2; ++k) {
@@ -590,58 +591,55 @@ template <unsigned kBlock, bool kIsMax>
   return part[0];
 }
 
-template <unsigned kBlock, bool kIsMax>
-inline void over_blocks(const Operands& at, unsigned blocks) {
-  float* const to = at.to<float>();
-  const auto* const a = at.a<float>();
-  for (unsigned b = 0; b < blocks; ++b) {
-    to[b] = over_block<kBlock, kIsMax>(a + size_t{b} * kBlock);
+/// The bits of magnitudes have their order, and those of what is not finite count as 0.
+template <unsigned kBlock>
+[[gnu::always_inline]] inline float finite_over_block(const Loose<float>* from) {
+  int32_t largest = 0;
+  for (unsigned k = 0; k < kBlock; ++k) {
+    const auto bits = bits_as<int32_t>(finite_magnitude(static_cast<float>(from[k])));
+    largest = bits > largest ? bits : largest;
+  }
+  return bits_as<float>(largest);
+}
+
+/// Calls f with a block's lanes as a constant.
+template <typename F>
+[[gnu::always_inline]] inline void for_block_of(unsigned lanes, F&& f) {
+  switch (lanes) {
+  case 8:
+    return f.template operator()<8>();
+  case 16:
+    return f.template operator()<16>();
+  case 32:
+    return f.template operator()<32>();
+  case 64:
+    return f.template operator()<64>();
+  default:
+    return f.template operator()<128>();
   }
 }
 
-template <bool kIsMax>
+template <Op kOp>
 inline void over_blocks(const Operands& at, const Tile& tile) {
-  switch (tile.block) {
-  case 8:
-    return over_blocks<8, kIsMax>(at, tile.blocks);
-  case 16:
-    return over_blocks<16, kIsMax>(at, tile.blocks);
-  case 32:
-    return over_blocks<32, kIsMax>(at, tile.blocks);
-  case 64:
-    return over_blocks<64, kIsMax>(at, tile.blocks);
-  default:
-    return over_blocks<128, kIsMax>(at, tile.blocks);
-  }
+  float* const to = at.to<float>();
+  const auto* const a = at.a<float>();
+  const unsigned blocks = tile.blocks;
+  for_block_of(tile.block, [=]<unsigned kBlock>() {
+    for (unsigned b = 0; b < blocks; ++b) {
+      const auto* const block = a + size_t{b} * kBlock;
+      if constexpr (kOp == Op::finite_block_max) {
+        to[b] = finite_over_block<kBlock>(block);
+      } else {
+        to[b] = over_block<kBlock, kOp>(block);
+      }
+    }
+  });
 }
 
 template <unsigned kLanes>
 struct FloatsOf {
   using type __attribute__((vector_size(kLanes * sizeof(float)))) = float;
 };
-
-/// `to` of f(a of the lane, b of the block, c of the lane), a vector at a time.
-template <unsigned kLanes, typename F>
-[[gnu::always_inline]] inline void with_block_by(const Operands& at, const Tile& tile, F&& f) {
-  using Floats = typename FloatsOf<kLanes>::type;
-  float* const to = at.to<float>();
-  const auto* const a = at.a<float>();
-  const auto* const b = at.b<float>();
-  const auto* const c = at.c<float>();
-  const unsigned blocks = tile.blocks;
-  const unsigned lanes = tile.block;
-  for (unsigned block = 0; block < blocks; ++block) {
-    const Floats scale = b[block] - Floats{}; // -0 stays
-    for (size_t k = size_t{block} * lanes; k < size_t{block + 1} * lanes; k += kLanes) {
-      Floats left;
-      Floats third;
-      __builtin_memcpy(&left, a + k, sizeof left);
-      __builtin_memcpy(&third, c + k, sizeof third);
-      const Floats result = f(left, scale, third);
-      __builtin_memcpy(to + k, &result, sizeof result);
-    }
-  }
-}
 
 #if defined(__AVX512F__)
 constexpr unsigned kFloats = 16;
@@ -651,15 +649,41 @@ constexpr unsigned kFloats = 8;
 constexpr unsigned kFloats = 4;
 #endif
 
-/// Blocks have 8 lanes, or a multiple of 16.
+template <unsigned kBlock>
+using FloatsOfBlock = typename FloatsOf<(kBlock < kFloats ? kBlock : kFloats)>::type;
+
+/// `to` of f(numbers from this lane on, b of the block, c of the lane), a vector at a time.
+template <unsigned kBlock, typename Numbers, typename F>
+[[gnu::always_inline]] inline void with_block_by(const Operands& at, unsigned blocks,
+                                                 Numbers&& numbers, F&& f) {
+  using Floats = FloatsOfBlock<kBlock>;
+  constexpr size_t lanes = sizeof(Floats) / sizeof(float);
+  float* const to = at.to<float>();
+  const auto* const b = at.b<float>();
+  const auto* const c = at.c<float>();
+  for (unsigned block = 0; block < blocks; ++block) {
+    const Floats scale = b[block] - Floats{}; // -0 stays
+    for (size_t k = 0; k < kBlock; k += lanes) {
+      const size_t lane = size_t{block} * kBlock + k;
+      Floats third;
+      __builtin_memcpy(&third, c + lane, sizeof third);
+      const Floats result = f(numbers(lane), scale, third);
+      __builtin_memcpy(to + lane, &result, sizeof result);
+    }
+  }
+}
+
 template <typename F>
 [[gnu::always_inline]] inline void with_block(const Operands& at, const Tile& tile, F&& f) {
-  constexpr unsigned narrow = kFloats < 8 ? kFloats : 8;
-  if (tile.block == 8) {
-    with_block_by<narrow>(at, tile, f);
-  } else {
-    with_block_by<kFloats>(at, tile, f);
-  }
+  const auto* const a = at.a<float>();
+  for_block_of(tile.block, [&]<unsigned kBlock>() {
+    const auto numbers = [a](size_t lane) {
+      FloatsOfBlock<kBlock> left;
+      __builtin_memcpy(&left, a + lane, sizeof left);
+      return left;
+    };
+    with_block_by<kBlock>(at, tile.blocks, numbers, f);
+  });
 }
 
 /// Where a division by a power of two is a product by another one, which rounds alike.
@@ -669,29 +693,36 @@ inline bool has_exact_inverse(float a) {
   return is_power || bits == 0x00400000;
 }
 
-inline void divide_by_block(const Operands& at, const Tile& tile) {
-  float* const to = at.to<float>();
+/// `keep` takes a quotient of each lane.
+template <typename Keep>
+[[gnu::always_inline]] inline void divide_by_block(const Operands& at, const Tile& tile,
+                                                   Keep&& keep) {
   const auto* const a = at.a<float>();
   const auto* const b = at.b<float>();
   const unsigned blocks = tile.blocks;
-  const unsigned lanes = tile.block;
-  for (unsigned block = 0; block < blocks; ++block) {
-    const unsigned begin = block * lanes;
-    const float by = b[block];
-    if (has_exact_inverse(by)) {
-      const float inverse = 1 / by;
-      for (unsigned eight = begin; eight < begin + lanes; eight += 8) {
+  for_block_of(tile.block, [=]<unsigned kBlock>() {
+    for (unsigned block = 0; block < blocks; ++block) {
+      const size_t begin = size_t{block} * kBlock;
+      const float by = b[block];
+      if (has_exact_inverse(by)) {
+        const float inverse = 1 / by;
         WEIR_EACH_LANE
-        for (unsigned k = 0; k < 8; ++k) {
-          to[eight + k] = a[eight + k] * inverse;
+        for (unsigned k = 0; k < kBlock; ++k) {
+          keep(begin + k, a[begin + k] * inverse);
+        }
+      } else {
+        WEIR_EACH_LANE
+        for (unsigned k = 0; k < kBlock; ++k) {
+          keep(begin + k, a[begin + k] / by);
         }
       }
-    } else {
-      for (unsigned k = begin; k < begin + lanes; ++k) {
-        to[k] = a[k] / by;
-      }
     }
-  }
+  });
+}
+
+inline void divide_by_block(const Operands& at, const Tile& tile) {
+  float* const to = at.to<float>();
+  divide_by_block(at, tile, [to](size_t lane, float quotient) { to[lane] = quotient; });
 }
 
 template <typename T>
@@ -1004,6 +1035,96 @@ inline void clip(const Step& step, const Operands& at) {
   });
 }
 
+// ------------------------------------------------------------------------------- fused with codecs
+
+constexpr Operand kSpare = kMaxRegisters;
+
+#if defined(__F16C__)
+/// The numbers of codes of f8, a vector at a time. E5M2 is the upper half of f16. E4M3 has its
+/// mantissa and exponent, less 8.
+template <Format kFormat>
+[[gnu::always_inline]] inline typename FloatsOf<kFloats>::type numbers_of(const byte* codes) {
+  using Floats = typename FloatsOf<kFloats>::type;
+  using Halves __attribute__((vector_size(2 * kFloats))) = std::int16_t;
+#if defined(__AVX512F__)
+  const __m256i widened =
+      _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
+#else
+  const __m128i widened =
+      _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes)));
+#endif
+  Halves halves = reinterpret_cast<Halves>(widened) << (kFormat == Format::f8e5m2 ? 8 : 7);
+  if constexpr (kFormat == Format::f8e4m3) {
+    constexpr std::int16_t without_copy_of_sign = static_cast<std::int16_t>(0xbfff);
+    constexpr std::int16_t nan = 0x3f80;
+    halves &= without_copy_of_sign;
+    halves |= ((halves & nan) == nan) & std::int16_t{0x7fff};
+  }
+#if defined(__AVX512F__)
+  const Floats numbers = _mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(halves));
+#else
+  const Floats numbers = _mm256_cvtph_ps(reinterpret_cast<__m128i>(halves));
+#endif
+  return kFormat == Format::f8e4m3 ? numbers * 256.0F : numbers;
+}
+
+template <Format kFormat, typename F>
+inline void scale_codes(const Operands& at, const Tile& tile, const byte* codes, F&& f) {
+  for_block_of(tile.block, [&]<unsigned kBlock>() {
+    if constexpr (kBlock >= kFloats) {
+      const auto numbers = [codes](size_t lane) { return numbers_of<kFormat>(codes + lane); };
+      with_block_by<kBlock>(at, tile.blocks, numbers, f);
+    }
+  });
+}
+#endif
+
+template <typename F>
+inline void scale_loaded(const Step& step, const Tile& tile, F&& f) {
+#if defined(__F16C__)
+  const byte* const codes = tile.in[step.a].at;
+  if (step.format == Format::f8e4m3 && tile.block >= kFloats) {
+    return scale_codes<Format::f8e4m3>(Operands(step, tile), tile, codes, f);
+  }
+  if (step.format == Format::f8e5m2 && tile.block >= kFloats) {
+    return scale_codes<Format::f8e5m2>(Operands(step, tile), tile, codes, f);
+  }
+#endif
+  Step load = step;
+  load.to = kSpare;
+  load_field(load, Operands(load, tile), tile.in[step.a]);
+  Step scale = step;
+  scale.a = kSpare;
+  with_block(Operands(scale, tile), tile, f);
+}
+
+template <Format kFormat>
+inline void store_quotients(const Operands& at, const Tile& tile, byte* codes) {
+  divide_by_block(at, tile, [codes](size_t lane, float quotient) {
+    codes[lane] = static_cast<byte>(encoded<kFormat>(quotient));
+  });
+}
+
+inline void store_quotient(const Step& step, const Tile& tile) {
+  byte* const codes = tile.out[step.to].at;
+  switch (step.format) {
+  case Format::f8e4m3:
+    return store_quotients<Format::f8e4m3>(Operands(step, tile), tile, codes);
+  case Format::f8e5m2:
+    return store_quotients<Format::f8e5m2>(Operands(step, tile), tile, codes);
+  case Format::mxint8:
+    return store_quotients<Format::mxint8>(Operands(step, tile), tile, codes);
+  default:
+    break;
+  }
+  Step divide = step;
+  divide.to = kSpare;
+  divide_by_block(Operands(divide, tile), tile);
+  Step store = step;
+  store.a = kSpare;
+  store_field(store, Operands(store, tile), tile.out[step.to]);
+}
+
 // ----------------------------------------------------------------------------------------- steps
 
 template <typename T>
@@ -1075,7 +1196,7 @@ inline void run_lane(const Step& step, const Operands& at, Tile& tile) {
   case Op::copy:
     return each_one<T>(at, [](T a) { return a; });
   case Op::fill:
-    return fill<T>(step, tile);
+    return fill<T>(step, at);
   case Op::add:
     return each_two<T>(at, [](T a, T b) { return sum(a, b); });
   case Op::sub:
@@ -1140,10 +1261,10 @@ inline bool run_special(const Step& step, const Operands& at, const Tile& tile) 
     each_one<float>(at, [](float a) { return pow2(a); });
     return true;
   case Op::block_max:
-    over_blocks<true>(at, tile);
+    over_blocks<Op::block_max>(at, tile);
     return true;
   case Op::block_sum:
-    over_blocks<false>(at, tile);
+    over_blocks<Op::block_sum>(at, tile);
     return true;
   case Op::mul_block:
     with_block(at, tile, [](auto a, auto b, auto) { return a * b; });
@@ -1153,6 +1274,18 @@ inline bool run_special(const Step& step, const Operands& at, const Tile& tile) 
     return true;
   case Op::mul_add_block:
     with_block(at, tile, [](auto a, auto b, auto c) { return c + a * b; });
+    return true;
+  case Op::finite_block_max:
+    over_blocks<Op::finite_block_max>(at, tile);
+    return true;
+  case Op::load_mul_block:
+    scale_loaded(step, tile, [](auto a, auto b, auto) { return a * b; });
+    return true;
+  case Op::load_mul_add_block:
+    scale_loaded(step, tile, [](auto a, auto b, auto c) { return c + a * b; });
+    return true;
+  case Op::div_block_store:
+    store_quotient(step, tile);
     return true;
   case Op::quantise:
     quantise(step, at);
@@ -1200,8 +1333,8 @@ struct CpuVectorOf {
   using type __attribute__((vector_size(kCpuVectorBytes))) = T;
 };
 
-/// The sums of kVectors vectors. V may be one element as well.
-template <unsigned kVectors, typename V, typename F>
+/// The sums of kVectors vectors of T. V may be one element as well.
+template <typename T, unsigned kVectors, typename V, typename F>
 [[gnu::always_inline]] inline void fold_vectors(byte* sums, const byte* const* inputs,
                                                 unsigned count, size_t offset, F&& f) {
   V sum[kVectors];
@@ -1211,6 +1344,12 @@ template <unsigned kVectors, typename V, typename F>
       V next;
       __builtin_memcpy(&next, inputs[i] + offset + v * sizeof(V), sizeof next);
       sum[v] = f(sum[v], next);
+    }
+  }
+  if constexpr (kIsFloat<T>) {
+    const V nan = V{} + bits_as<T>(kNanBits<T>);
+    for (unsigned v = 0; v < kVectors; ++v) {
+      sum[v] = sum[v] != sum[v] ? nan : sum[v];
     }
   }
   __builtin_memcpy(sums, sum, sizeof sum);
@@ -1223,13 +1362,13 @@ template <typename T, typename F>
   constexpr unsigned kMany = 8;
   size_t at = 0;
   for (; bytes - at >= kMany * sizeof(V); at += kMany * sizeof(V)) {
-    fold_vectors<kMany, V>(sums + at, inputs, count, offset + at, f);
+    fold_vectors<T, kMany, V>(sums + at, inputs, count, offset + at, f);
   }
   for (; bytes - at >= sizeof(V); at += sizeof(V)) {
-    fold_vectors<1, V>(sums + at, inputs, count, offset + at, f);
+    fold_vectors<T, 1, V>(sums + at, inputs, count, offset + at, f);
   }
   for (; at < bytes; at += sizeof(T)) {
-    fold_vectors<1, T>(sums + at, inputs, count, offset + at, f);
+    fold_vectors<T, 1, T>(sums + at, inputs, count, offset + at, f);
   }
 }
 
@@ -1260,11 +1399,10 @@ inline void fold_lanes(Op op, byte* sums, const byte* const* inputs, unsigned co
   }
 }
 
-inline void fold_directly(const Step& step, Tile& tile, const byte* const* inputs, unsigned count,
-                          size_t offset) {
-  byte* const sums = tile.registers + size_t{step.to} * kTileBytes;
+inline void fold_directly(const Step& step, byte* sums, const byte* const* inputs, unsigned count,
+                          size_t offset, size_t bytes) {
   const auto fold = [&]<typename T>(T /*lane*/) {
-    fold_lanes<T>(step.op, sums, inputs, count, offset, tile.lanes * sizeof(T));
+    fold_lanes<T>(step.op, sums, inputs, count, offset, bytes);
   };
   switch (step.lane) {
   case Lane::f32:

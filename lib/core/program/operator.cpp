@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cassert>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -62,29 +63,73 @@ void expect_same_bits(const std::vector<std::byte>& found, const std::vector<std
   }
 }
 
+bool is_narrow_float(Format format) {
+  return row_of(format).lane == Lane::f32 && format != Format::f32;
+}
+
 } // namespace
 
-/// In ns for a lane; a reduction of eight ranks has one start and one finish.
+/// In ns for a lane, about twice what the slowest CPU level of an AMD EPYC (Zen 5) takes
+/// (tests/bench/step_prices.cpp). Where a level has no vectors for a step, each lane costs as much
+/// as another, however narrow it is.
+double price_of(const Step& step, unsigned unit_lanes) {
+  const double width = bytes_of(step.lane) / 4.0;
+  const auto each = [&] {
+    switch (step.op) {
+    case Op::fma:
+      return 3.2;
+    case Op::load:
+    case Op::store:
+      return is_narrow_float(step.format) ? 2.0 : 0.8;
+    case Op::load_mul_block:
+    case Op::load_mul_add_block:
+    case Op::floor_log2:
+    case Op::pow2:
+      return 2.0;
+    case Op::div_block_store:
+    case Op::quantise:
+      return 3.0;
+    case Op::convert:
+      return 1.4;
+    case Op::shl:
+    case Op::shr:
+    case Op::spread:
+    case Op::div_block:
+      return 0.8;
+    case Op::div:
+    case Op::sqrt:
+      return 0.8 * width;
+    case Op::mul:
+    case Op::add_sat:
+    case Op::sub_sat:
+    case Op::min:
+    case Op::max:
+    case Op::clip:
+    case Op::mul_block:
+    case Op::mul_add_block:
+    case Op::block_max:
+    case Op::block_sum:
+      return 0.5 * width;
+    default:
+      return 0.25 * width;
+    }
+  };
+  const bool is_over_lanes = step.op == Op::block_max || step.op == Op::block_sum ||
+                             step.op == Op::finite_block_max; // of which one value is left
+  return each() / (step.per_block && !is_over_lanes ? unit_lanes : 1);
+}
+
+/// A reduction of eight ranks has one start and one finish.
 double price_of(const Code& code) {
-  constexpr double ns_per_lane = 0.1; // of a slow and busy CPU
   constexpr double ranks = 8;
   const auto cost_of = [&](const std::vector<Step>& steps) {
-    double cost = 0;
-    for (const Step& step : steps) {
-      const double width = bytes_of(step.lane) / 4.0;
-      // One lane after the other where the CPU has no vectors for them: no FMA, no count of zeros.
-      const bool is_by_lane = step.op == Op::fma || step.op == Op::quantise ||
-                              step.op == Op::floor_log2 || step.op == Op::pow2;
-      const bool is_slow = step.op == Op::div || step.op == Op::sqrt || step.op == Op::convert ||
-                           step.op == Op::load || step.op == Op::store;
-      const double each = is_by_lane ? 16 : is_slow ? 4 : 1;
-      cost += each * width / (step.per_block ? code.unit_lanes() : 1);
-    }
-    return cost;
+    return std::accumulate(steps.begin(), steps.end(), 0.0, [&](double cost, const Step& step) {
+      return cost + price_of(step, code.unit_lanes());
+    });
   };
   const double lanes = 1024.0 / code.unit_bytes * code.unit_lanes();
-  return lanes * ns_per_lane *
-         (cost_of(code.start) + (ranks - 1) * cost_of(code.fold) + cost_of(code.finish)) / ranks;
+  return lanes * (cost_of(code.start) + (ranks - 1) * cost_of(code.fold) + cost_of(code.finish)) /
+         ranks;
 }
 
 Operator::Operator(FoldProgram program, const Digest& digest, const StandIn& stand_in)

@@ -20,6 +20,9 @@ namespace weir::program {
 /// each machine.
 double price_of(const Code& code);
 
+/// The same of one step, for a lane; blocks have so many.
+double price_of(const Step& step, unsigned unit_lanes);
+
 inline constexpr std::size_t kMaxLoaded = 256; // at once, in a process
 
 /// An operator that has passed its trial. Its kernel may be called as long as it is there.

@@ -3,6 +3,7 @@
 
 #include "program/emitter.hpp"
 #include "program/expression.hpp"
+#include "program/fuse.hpp"
 #include "program/lexer.hpp"
 
 #include <fmt/format.h>
@@ -372,6 +373,9 @@ Code Parser::parse(std::string_view text) {
   emitter.end(lines);
   code_.accumulator = emitter.only_accumulator();
   derive_order(accumulators);
+  if (fusing_ == Fusing::on) {
+    fuse(code_);
+  }
   const auto is_wide = [](const Step& step) {
     return bytes_of(step.lane) == 8 || bytes_of(step.from) == 8;
   };
