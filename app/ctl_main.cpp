@@ -37,7 +37,7 @@ constexpr const char* kHead =
     "it, `weirctl show ring all json`\n"
     "is an example. `weirctl fabric help` lists what can be asked of a fabric's manager. Files are "
     "those of the machine where the switch runs, but for `load operator FILE` and `test operator "
-    "DIGEST FILE...`.\n"
+    "OPERATOR FILE...`.\n"
     "\n";
 constexpr const char* kTail = "\n"
                               "Exit status: 0; 1 when the switch is not reached or cannot do it "
@@ -126,11 +126,11 @@ std::string contents_of(const std::string& file) {
   throw UsageError(fmt::format("{}: cannot be read", file));
 }
 
-std::string tested(rpc::Client& client, const std::string& digest,
+std::string tested(rpc::Client& client, const std::string& word,
                    const std::vector<std::string>& files) {
   std::vector<std::string> packets;
   std::ranges::transform(files, std::back_inserter(packets), contents_of);
-  return program::packet_in_words(client.test_operator(digest, packets));
+  return program::packet_in_words(client.test_operator(word, packets));
 }
 
 void run(const Options& options, const app::CommandLine& line) {

@@ -110,7 +110,7 @@ def operators(lab: Lab) -> None:
     expect(rows()[1]["flagged"] > 0 and rows()[0]["flagged"] == rows()[2]["flagged"] == 0, f"{rows()}")
     terminal.ask("reset ring 7")
     expect("unloaded" in terminal.ask("unload operator clipped-i8-sum"), "unload after the job")
-    expect("found clipped-i8-sum, which 0 have" in terminal.ask("unload operator clipped-i8-sum"), "unloaded twice")
+    expect("found clipped-i8-sum, which none has" in terminal.ask("unload operator clipped-i8-sum"), "unloaded twice")
     expect_all(job(lab, outside, *map(text_file, names)), "operator 1 (clipped-i8-sum, digest bd8380de98")
     expect_all(job(lab, outside, *map(text_file, names), fallback=BY_RING), "exact")
     terminal.quit()
@@ -151,6 +151,13 @@ def that_differ(lab: Lab) -> None:
         packets.append(lab.file(f"packet{rank}", ""))
         Path(packets[-1]).write_bytes(bytes([value] * 16 + [0] * 8))
     expect(said(lab, f"test operator {CLIPPED} {packets[0]} {packets[1]}") == "0000  " + "7f" * 16 + "01" + "00" * 7 + "\n", "weirctl test operator")
+    second = next(row["digest"] for row in operators_of(terminal) if row["digest"] != CLIPPED)
+    for answer in (terminal.ask(f"test operator clipped-i8-sum {packets[0]}"), weirctl("test", "operator", "clipped-i8-sum", packets[0], server=socket_of(lab)).errors):
+        expect(f"found clipped-i8-sum, which 2 have; allowed: 8 digits or more of one of {CLIPPED}, {second}" in answer, answer)
+    expect("which none has" in weirctl("test", "operator", "nobody", packets[0], server=socket_of(lab)).errors, "an unknown name")
+    said(lab, f"unload operator {second}")
+    for word in ("clipped-i8-sum", CLIPPED[:8]):
+        expect(said(lab, f"test operator {word} {packets[0]} {packets[1]}").startswith("0000  7f7f"), word)
     expect(terminal.ask(f"test operator {CLIPPED} {packets[0]},{packets[1]}") == "0000  " + "7f" * 16 + "01" + "00" * 7 + "\n", "test operator")
     terminal.quit()
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 namespace weir::report {
@@ -23,22 +24,16 @@ Report show_operators(const control::Switch& weir, const control::Principal& pri
 
 program::Digest operator_named(const control::OperatorAdmin& operators, std::string_view word,
                                const control::Principal& principal) {
-  constexpr std::size_t fewest_digits = 8;
-  std::vector<program::Digest> found;
-  for (const control::OperatorSeen& one : operators.list(principal)) {
-    const bool is_start =
-        word.size() >= fewest_digits && program::to_string(one.digest).starts_with(word);
-    if (is_start || one.name == word) {
-      found.push_back(one.digest);
-    }
+  const std::vector<control::OperatorSeen> all = operators.list(principal);
+  std::vector<program::Spoken> known;
+  for (const control::OperatorSeen& one : all) {
+    known.push_back({one.name, program::to_string(one.digest)});
   }
-  if (found.size() != 1) {
-    throw control::NoSuchOperator(
-        fmt::format("operator: found {}, which {} have; allowed: a name, or {} digits or more, of "
-                    "one of show operators",
-                    word, found.size(), fewest_digits));
+  try {
+    return all[program::place_of(word, known)].digest;
+  } catch (const std::invalid_argument& error) {
+    throw control::NoSuchOperator(error.what());
   }
-  return found.front();
 }
 
 std::string loaded_in_words(const control::OperatorSeen& loaded) {

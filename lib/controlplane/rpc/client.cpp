@@ -12,6 +12,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <weir/v1/switch.grpc.pb.h>
@@ -132,8 +133,25 @@ std::string Client::load_operator(const std::string& text) {
   return program::loaded_in_words(loaded.name(), loaded.digest(), loaded.price());
 }
 
-std::string Client::test_operator(const std::string& digest,
+std::string Client::digest_of_operator(const std::string& word) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::ListOperatorsResponse response;
+  parts_->check(parts_->stub->ListOperators(&context, {}, &response));
+  std::vector<program::Spoken> known;
+  for (const v1::Operator& one : response.operators()) {
+    known.push_back({one.name(), one.digest()});
+  }
+  try {
+    return known[program::place_of(word, known)].digest;
+  } catch (const std::invalid_argument& error) {
+    throw WrongCall(error.what());
+  }
+}
+
+std::string Client::test_operator(const std::string& word,
                                   const std::vector<std::string>& packets) {
+  const std::string digest = digest_of_operator(word);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::TestOperatorRequest request;

@@ -46,8 +46,8 @@ class Client {
   std::string execute(const command::Words& words);
   /// The answer in words: what was loaded, and its price. Throws CallError.
   std::string load_operator(const std::string& text);
-  /// What the operator with this digest makes of one packet of each rank. Throws CallError.
-  std::string test_operator(const std::string& digest, const std::vector<std::string>& packets);
+  /// What the operator with this name or digest makes of one packet of each rank. Throws CallError.
+  std::string test_operator(const std::string& word, const std::vector<std::string>& packets);
   /// Throws CallError.
   command::Words complete(const std::string& line);
   /// Gives `sink` each answer as the prompt prints it, until the switch ends. Throws CallError.
@@ -56,6 +56,9 @@ class Client {
 
  private:
   struct Parts;
+
+  std::string digest_of_operator(const std::string& word);
+
   std::unique_ptr<Parts> parts_;
 };
 

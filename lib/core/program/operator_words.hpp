@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::program {
 
@@ -13,6 +15,42 @@ namespace weir::program {
 inline std::string loaded_in_words(std::string_view name, std::string_view digest, double price) {
   return fmt::format("{}: loaded; digest {}; at most {:.0f} ns for a KiB and rank\n", name, digest,
                      price);
+}
+
+/// An operator as people speak of it; the digest in hexadecimal.
+struct Spoken {
+  std::string name;
+  std::string digest;
+};
+
+inline constexpr std::size_t kFewestDigits = 8; // of a digest
+
+/// The place of the one that is meant by a name, or by a digest's first digits. Throws
+/// std::invalid_argument, which names the digests where the word is of several.
+inline std::size_t place_of(std::string_view word, const std::vector<Spoken>& known) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const bool is_start = word.size() >= kFewestDigits && known[i].digest.starts_with(word);
+    if (is_start || known[i].name == word) {
+      found.push_back(i);
+    }
+  }
+  if (found.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "operator: found {}, which none has; allowed: a name, or {} digits or more, of one of "
+        "show operators",
+        word, kFewestDigits));
+  }
+  if (found.size() > 1) {
+    std::string digests;
+    for (const std::size_t place : found) {
+      digests += (digests.empty() ? "" : ", ") + known[place].digest;
+    }
+    throw std::invalid_argument(
+        fmt::format("operator: found {}, which {} have; allowed: {} digits or more of one of {}",
+                    word, found.size(), kFewestDigits, digests));
+  }
+  return found.front();
 }
 
 /// A packet: 32 bytes in a line, in hexadecimal, behind the first one's place.
