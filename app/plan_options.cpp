@@ -148,7 +148,7 @@ void check_device(std::string_view text) {
   }
 }
 
-std::vector<Option> options_of(PlanOptions& o) {
+std::vector<Option> options_of_all(PlanOptions& o) {
   return {
       {"topology", "FILE", "nodes, switches and links, or a generator; YAML",
        [&](auto v) { o.topology = v; }},
@@ -167,6 +167,11 @@ std::vector<Option> options_of(PlanOptions& o) {
       {"tree", "NODE", "draw: MultiTree's tree with this root", [&](auto v) { o.tree = v; }},
       {"ring", "N", "draw: ring N of the fabric and its tree of switches",
        [&](auto v) { o.ring = number<std::uint32_t>("ring", v, 1, kMostRings); }},
+  };
+}
+
+std::vector<Option> options_of_fabric(PlanOptions& o) {
+  return {
       {"configs", "DIR", "fabric: write each switch's configuration there, as SWITCH.yaml",
        [&](auto v) { o.configs = v; }},
       {"force", nullptr, "fabric: write over files in DIR that differ from what is written",
@@ -205,6 +210,11 @@ std::vector<Option> options_of(PlanOptions& o) {
          o.ring_numbers.message_bytes = static_cast<std::uint32_t>(
              byte_count("message-bytes", v, kInaHeaderBytes + 8, kMaxMessageBytes));
        }},
+  };
+}
+
+std::vector<Option> options_of_compare(PlanOptions& o) {
+  return {
       {"sizes", "FROM:TO", "compare: tensors of these bytes, by doubling (32K:1G)",
        [&](auto v) { set_sizes(o, v); }},
       {"switch-packet-time", "TIME", "compare: of a Weir switch's lcore for a packet (default 0ns)",
@@ -228,6 +238,14 @@ std::vector<Option> options_of(PlanOptions& o) {
       {"out", "FILE", "where to (default: standard output); draw: FILE.svg or FILE.gv",
        [&](auto v) { o.out = v; }},
   };
+}
+
+std::vector<Option> options_of(PlanOptions& o) {
+  std::vector<Option> options = options_of_all(o);
+  for (const auto& more : {options_of_fabric(o), options_of_compare(o)}) {
+    options.insert(options.end(), more.begin(), more.end());
+  }
+  return options;
 }
 
 const CommandRow& command_named(std::string_view word) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "jobs/loop.hpp"
 
+#include "jobs/records.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,26 +13,14 @@ namespace {
 
 constexpr std::uint32_t kSchema = 1;
 constexpr std::uint64_t kFirstRing = std::uint64_t{1} << 31; // switches choose smaller ones
-constexpr std::size_t kMostRingsInOrder = 64;
-constexpr std::size_t kMostBytesInOrder =
-    std::size_t{48} * 1024; // a switch takes messages of 64 KiB
 constexpr Time kRefusedAgain = 5'000;
 
 const std::string kFabricKey = "fabric";
-
-std::string job_key(std::uint64_t id) {
-  return fmt::format("job/{}", id);
-}
 
 v1::JobEvent over(const std::string& why) {
   v1::JobEvent event;
   event.mutable_over()->set_why(why);
   return event;
-}
-
-void write(const LeaderTerm& term, v1::FabricTerm& message) {
-  message.set_epoch(term.epoch);
-  message.set_number(term.number);
 }
 
 } // namespace
@@ -148,7 +138,7 @@ void Loop::step(Time now) {
   }
   look_at_waiters(now);
   for (SwitchIndex at = 0; at < switches_.size() && !is_over_ && !is_lost_; ++at) {
-    give_orders(at, now); // what the jobs have come to
+    give_orders(at); // what the jobs have come to
   }
 }
 
@@ -317,142 +307,6 @@ void Loop::compare(SwitchIndex at, Time now) {
       begin_end(id, why, now);
     }
   }
-}
-
-/// One order at a time: its answer tells what the next one stands on.
-void Loop::give_orders(SwitchIndex at, Time) {
-  SwitchState& state = switches_[at];
-  if (is_over_ || is_lost_ || state.under_way || state.reach != Reach::serving) {
-    return;
-  }
-  Order order{.number = state.next_order, .boot = state.boot};
-  std::set<std::uint32_t> wished;
-  std::set<std::uint32_t> to_remove;
-  v1::ApplyRingsRequest apply;
-  std::size_t bytes = 0;
-  for (const auto& [id, record] : records_) {
-    const Care& care = care_[id];
-    const bool is_ending = record.state() == v1::JobRecord::ENDING;
-    const bool is_missing = record.state() == v1::JobRecord::PLACING && !care.made_at.contains(at);
-    std::vector<const v1::PartRecord*> here;
-    for (const v1::RingRecord& ring : record.rings()) {
-      for (const v1::PartRecord& part : ring.parts()) {
-        if (part.switch_name() == site_.name_of(at)) {
-          here.push_back(&part);
-          wished.insert(ring.id());
-        }
-      }
-    }
-    if (here.empty()) {
-      continue;
-    }
-    if (is_ending && !care.gone_at.contains(at)) {
-      for (const v1::PartRecord* const part : here) {
-        to_remove.insert(part->ring().id());
-      }
-      order.jobs.insert(id);
-    }
-    const std::size_t size = record.ByteSizeLong();
-    const bool fits =
-        apply.rings_size() == 0 || (apply.rings_size() + here.size() <= kMostRingsInOrder &&
-                                    bytes + size <= kMostBytesInOrder && state.one_by_one == 0);
-    if (is_missing && fits && to_remove.empty()) {
-      bytes += size;
-      for (const v1::PartRecord* const part : here) {
-        v1::LabelledRing& ring = *apply.add_rings();
-        *ring.mutable_ring() = part->ring();
-        v1::FabricLabel& label = *ring.mutable_label();
-        label.set_job(id);
-        label.set_request_id(record.request().request_id());
-        label.set_tenant(record.request().tenant());
-        label.set_name(record.request().name());
-        *label.mutable_positions() = record.positions();
-        order.rings.push_back(part->ring().id());
-      }
-      order.jobs.insert(id);
-      order.is_apply = true;
-    }
-  }
-  for (const v1::SeenRing& ring : state.seen.rings()) {
-    if (!state.is_fresh || !ring.is_managed() || wished.contains(ring.id()) ||
-        to_remove.contains(ring.id())) {
-      continue;
-    }
-    const auto label = state.labels.find(ring.id());
-    const std::uint64_t job = label == state.labels.end() ? 0 : label->second.job();
-    const auto stored = store_.read(job_key(job));
-    if (!stored || !stored->empty()) {
-      is_lost_ = true; // the store has what we do not know
-      return;
-    }
-    ++counts_.drift["ring_unknown"];
-    to_remove.insert(ring.id());
-  }
-  const auto fill = [&](v1::FabricOrder& message) {
-    message.set_fabric(site_.fabric);
-    write(identity_.term, *message.mutable_term());
-    message.set_boot(state.boot);
-    message.set_number(order.number);
-  };
-  if (!to_remove.empty()) {
-    v1::RemoveRingsRequest remove;
-    fill(*remove.mutable_order());
-    remove.mutable_ids()->Add(to_remove.begin(), to_remove.end());
-    std::erase_if(order.jobs,
-                  [&](std::uint64_t id) { return records_[id].state() != v1::JobRecord::ENDING; });
-    order.is_apply = false;
-    order.rings.assign(to_remove.begin(), to_remove.end());
-    ++state.next_order;
-    state.under_way = std::move(order);
-    outside_.remove(at, remove);
-  } else if (apply.rings_size() != 0) {
-    fill(*apply.mutable_order());
-    for (const v1::LabelledRing& ring : apply.rings()) {
-      state.labels[ring.ring().id()] = ring.label();
-    }
-    state.one_by_one -= state.one_by_one == 0 ? 0 : 1;
-    ++state.next_order;
-    state.under_way = std::move(order);
-    outside_.apply(at, apply);
-  }
-}
-
-void Loop::on_ordered(SwitchIndex at, std::uint64_t number, const Outcome& outcome, Time now) {
-  SwitchState& state = switches_[at];
-  if (is_over_ || !state.under_way || state.under_way->number != number) {
-    return;
-  }
-  const Order order = *std::exchange(state.under_way, std::nullopt);
-  switch (outcome.code) {
-  case Code::ok:
-    if (order.boot == state.boot) {
-      state.settled_order = number;
-      state.is_fresh = false; // what was seen before may lack it
-    }
-    for (const std::uint64_t id : order.jobs) {
-      const auto care = care_.find(id);
-      if (care != care_.end() && order.is_apply && order.boot == state.boot) {
-        care->second.made_at[at] = order.boot;
-      } else if (care != care_.end() && !order.is_apply) {
-        care->second.gone_at.insert(at);
-      }
-    }
-    break;
-  case Code::over:
-    fence(outcome.words);
-    return;
-  case Code::no_answer:
-    break;
-  default:
-    if (order.is_apply && order.jobs.size() > 1) {
-      state.one_by_one = order.jobs.size();
-    } else if (order.is_apply) {
-      for (const std::uint64_t id : order.jobs) {
-        begin_end(id, fmt::format("{} refused: {}", site_.name_of(at), outcome.words), now);
-      }
-    }
-  }
-  step(now);
 }
 
 std::vector<SwitchIndex> Loop::switches_of(const v1::JobRecord& record) const {

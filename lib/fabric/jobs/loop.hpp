@@ -160,11 +160,19 @@ class Loop {
   void look_at_switch(SwitchIndex at, Time now);
   void note_boot(SwitchIndex at, const std::string& boot);
   void compare(SwitchIndex at, Time now);
-  void give_orders(SwitchIndex at, Time now);
   void look_at_job(std::uint64_t id, Time now);
   void look_at_owner(v1::JobRecord& record, Care& care, Time now);
   void look_for_trouble(const v1::JobRecord& record, Care& care, Time now);
   void look_at_waiters(Time now);
+
+  // Orders.
+  struct Due;
+  void give_orders(SwitchIndex at);
+  void collect(SwitchIndex at, std::uint64_t id, const v1::JobRecord& record, Due& due);
+  bool collect_unknown(SwitchIndex at, Due& due);
+  void number(SwitchIndex at, Order order, v1::FabricOrder& message);
+  void order_removal(SwitchIndex at, const Due& due);
+  void order_rings(SwitchIndex at, Due& due);
 
   // Records.
   bool save(const std::vector<store::Change>& changes);
@@ -195,6 +203,12 @@ class Loop {
   bool place(CallId call, const Caller& caller, const v1::HoldJobRequest& request, Time until);
   void tell_placed(const v1::JobRecord& record, Care& care);
   void note_decision(const v1::HoldJobRequest& request, const std::string& words);
+
+  // The picture.
+  void draw_switches(const placement::Usage& used, v1::FabricPicture& picture) const;
+  void draw_hosts(v1::FabricPicture& picture) const;
+  void draw_links(const Caller& caller, const placement::Usage& used,
+                  v1::FabricPicture& picture) const;
 
   bool is_out(SwitchIndex at, std::string* why = nullptr) const;
   bool is_shut(plan::LinkId link, std::string* why = nullptr) const;

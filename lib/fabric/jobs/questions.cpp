@@ -37,6 +37,14 @@ std::string state_of(v1::JobRecord::State state) {
   }
 }
 
+bool goes_over(const v1::JobRecord& record, std::uint32_t cable) {
+  return std::ranges::any_of(record.rings(), [&](const v1::RingRecord& ring) {
+    return std::ranges::any_of(ring.parts(), [&](const v1::PartRecord& part) {
+      return part.has_up() && part.up() == cable;
+    });
+  });
+}
+
 } // namespace
 
 void Loop::require_operator(const Caller& caller) const {
@@ -229,13 +237,7 @@ std::vector<v1::Job> Loop::jobs(const Caller& caller) const {
   return jobs;
 }
 
-v1::FabricPicture Loop::picture(const Caller& caller) const {
-  v1::FabricPicture picture;
-  picture.set_fabric(site_.fabric);
-  picture.set_manager(identity_.manager);
-  picture.set_term(fmt::format("{}.{}", identity_.term.epoch, identity_.term.number));
-  picture.set_store_is_lost(is_lost_);
-  const placement::Usage used = usage();
+void Loop::draw_switches(const placement::Usage& used, v1::FabricPicture& picture) const {
   for (SwitchIndex at = 0; at < switches_.size(); ++at) {
     v1::PictureSwitch& drawn = *picture.add_switches();
     const SwitchState& state = switches_[at];
@@ -256,40 +258,57 @@ v1::FabricPicture Loop::picture(const Caller& caller) const {
     }
     drawn.set_level(level);
   }
-  std::set<plan::VertexId> drawn_hosts;
+}
+
+void Loop::draw_hosts(v1::FabricPicture& picture) const {
+  std::set<plan::VertexId> drawn;
   for (const auto& [address, endpoint] : site_.endpoints) {
-    if (drawn_hosts.insert(endpoint.host).second) {
+    if (drawn.insert(endpoint.host).second) {
       v1::PictureHost& host = *picture.add_hosts();
       host.set_name(site_.topology().name(endpoint.host));
       host.set_switch_name(site_.name_of(endpoint.seat.at));
       host.set_drained(mark("host", host.name()).value_or(""));
     }
   }
-  for (plan::LinkId link = 0; link < site_.topology().links().size(); link += 2) {
-    const plan::Link& ends = site_.topology().link(link);
-    if (site_.topology().is_node(ends.from) || site_.topology().is_node(ends.to)) {
+}
+
+/// Cables between switches. Which jobs go over them is for operators.
+void Loop::draw_links(const Caller& caller, const placement::Usage& used,
+                      v1::FabricPicture& picture) const {
+  const plan::Topology& topology = site_.topology();
+  for (plan::LinkId link = 0; link < topology.links().size(); link += 2) {
+    const plan::Link& ends = topology.link(link);
+    if (topology.is_node(ends.from) || topology.is_node(ends.to)) {
       continue;
     }
+    const std::uint32_t cable = plan::cable_of(link);
     v1::PictureLink& drawn = *picture.add_links();
-    drawn.set_one(site_.topology().name(ends.from));
+    drawn.set_one(topology.name(ends.from));
     drawn.set_one_port(site_.ports[link]);
-    drawn.set_other(site_.topology().name(ends.to));
+    drawn.set_other(topology.name(ends.to));
     drawn.set_other_port(site_.ports[plan::Topology::reverse_of(link)]);
-    drawn.set_load(used.load[plan::cable_of(link)] / site_.index().rate(plan::cable_of(link)));
+    drawn.set_load(used.load[cable] / site_.index().rate(cable));
     std::string why;
     drawn.set_is_down(is_shut(link, &why));
     drawn.set_drained(why);
     for (const auto& [id, record] : records_) {
-      const bool is_on = std::ranges::any_of(record.rings(), [&](const v1::RingRecord& ring) {
-        return std::ranges::any_of(ring.parts(), [&](const v1::PartRecord& part) {
-          return part.has_up() && part.up() == plan::cable_of(link);
-        });
-      });
-      if (is_on && caller.is_operator) {
+      if (caller.is_operator && goes_over(record, cable)) {
         drawn.add_jobs(id);
       }
     }
   }
+}
+
+v1::FabricPicture Loop::picture(const Caller& caller) const {
+  v1::FabricPicture picture;
+  picture.set_fabric(site_.fabric);
+  picture.set_manager(identity_.manager);
+  picture.set_term(fmt::format("{}.{}", identity_.term.epoch, identity_.term.number));
+  picture.set_store_is_lost(is_lost_);
+  const placement::Usage used = usage();
+  draw_switches(used, picture);
+  draw_hosts(picture);
+  draw_links(caller, used, picture);
   for (v1::Job& job : jobs(caller)) {
     *picture.add_jobs() = std::move(job);
   }

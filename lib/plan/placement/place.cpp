@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "placement/place.hpp"
 
+#include "placement/tree_layout.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +20,15 @@ constexpr double kMostReserved = 0.9;       // of a link's rate
 constexpr std::uint32_t kLeastChildren = 2; // of a root
 constexpr std::uint8_t kDeepest = 15;
 
+/// The first tree decides on the order of the ranks in the rings.
+void settle(Placement& made, std::vector<std::uint32_t> rank_at) {
+  made.position.resize(rank_at.size());
+  for (std::uint32_t position = 0; position < rank_at.size(); ++position) {
+    made.position[rank_at[position]] = position;
+  }
+  made.rank_at = std::move(rank_at);
+}
+
 } // namespace
 
 Usage::Usage(const Index& index)
@@ -25,6 +37,14 @@ Usage::Usage(const Index& index)
 
 /// One call of place().
 struct Placer::Search {
+  /// What is short is told of the first root that lacked something.
+  void note(const Refusal& lack) {
+    if (!has_met_lack) {
+      refusal = lack;
+      has_met_lack = true;
+    }
+  }
+
   const Request& request;
   const Usage& usage;
   double share = 0;                // bits a second of one tree
@@ -87,80 +107,73 @@ std::vector<SwitchIndex> Placer::candidates(const Usage& usage, std::uint8_t dep
   return roots;
 }
 
-/// From the leaves up, each switch to a parent that is nearer to the root: one that the tree has
-/// already, else the least loaded link's. False: some switch has none, or the tree's busiest link
-/// would be above `bound`.
-bool Placer::climb(SwitchIndex root, Search& search, double bound, Candidate& found) {
+/// The best way from a switch towards the root: to a switch that the tree has already, else the
+/// least loaded link.
+Placer::Step Placer::best_step(SwitchIndex at, SwitchIndex root, Search& search) const {
   const auto distances = index_.distances(root);
+  Step best;
+  for (const Way& way : index_.ways(at)) {
+    const std::uint32_t cable = plan::cable_of(way.link);
+    if (distances[way.to] + 1 != distances[at] || search.usage.out[way.to] != 0 ||
+        search.usage.shut[cable] != 0 || search.used[cable] != 0) {
+      continue;
+    }
+    const double promised = search.usage.reserved[cable];
+    const double most = kMostReserved * index_.rate(cable);
+    if (search.request.is_reserved && promised + search.share > most) {
+      search.note({.lack = Lack::bandwidth,
+                   .where = at,
+                   .needs = static_cast<std::uint64_t>(search.share),
+                   .free = static_cast<std::uint64_t>(std::max(0.0, most - promised))});
+      continue;
+    }
+    const Step step{.way = &way,
+                    .load = (search.usage.load[cable] + search.share) / index_.rate(cable),
+                    .is_new = stamp_[way.to] != now_};
+    if (best.way == nullptr ||
+        std::tuple(step.is_new, step.load) < std::tuple(best.is_new, best.load)) {
+      best = step;
+    }
+  }
+  return best;
+}
+
+void Placer::enter(SwitchIndex at, SwitchIndex root) {
+  stamp_[at] = now_;
+  children_[at] = static_cast<std::uint32_t>(ranks_[at].size());
+  at_distance_[index_.distances(root)[at]].push_back(at);
+}
+
+/// From the leaves up, each switch to a parent that is nearer to the root. False: some switch has
+/// none, or the tree's busiest link would be above `bound`.
+bool Placer::climb(SwitchIndex root, Search& search, double bound, Candidate& found) {
   ++now_;
-  std::uint8_t deepest = 0;
-  const auto enter = [&](SwitchIndex at) {
-    stamp_[at] = now_;
-    children_[at] = static_cast<std::uint32_t>(ranks_[at].size());
-    at_distance_[distances[at]].push_back(at);
-    deepest = std::max(deepest, distances[at]);
-  };
   for (auto& list : at_distance_) {
     list.clear();
   }
   for (const SwitchIndex leaf : leaves_) {
-    enter(leaf);
+    enter(leaf, root);
   }
   found = {.root = root};
-  for (std::uint8_t depth = deepest; depth > 0; --depth) {
-    for (std::size_t next = 0; next < at_distance_[depth].size(); ++next) {
-      const SwitchIndex at = at_distance_[depth][next];
-      const Way* best = nullptr;
-      double best_load = 0;
-      bool is_best_in = false;
-      for (const Way& way : index_.ways(at)) {
-        if (distances[way.to] + 1 != depth || search.usage.out[way.to] != 0) {
-          continue;
-        }
-        const std::uint32_t cable = plan::cable_of(way.link);
-        if (search.usage.shut[cable] != 0 || search.used[cable] != 0) {
-          continue;
-        }
-        if (search.request.is_reserved &&
-            search.usage.reserved[cable] + search.share > kMostReserved * index_.rate(cable)) {
-          if (!search.has_met_lack) {
-            search.refusal = {
-                .lack = Lack::bandwidth,
-                .where = at,
-                .needs = static_cast<std::uint64_t>(search.share),
-                .free = static_cast<std::uint64_t>(std::max(
-                    0.0, kMostReserved * index_.rate(cable) - search.usage.reserved[cable]))};
-            search.has_met_lack = true;
-          }
-          continue;
-        }
-        const double load = (search.usage.load[cable] + search.share) / index_.rate(cable);
-        const bool is_in = stamp_[way.to] == now_;
-        if (best == nullptr || std::tuple(!is_in, load) < std::tuple(!is_best_in, best_load)) {
-          best = &way;
-          best_load = load;
-          is_best_in = is_in;
-        }
-      }
-      if (best == nullptr || best_load > bound) {
+  for (std::size_t depth = at_distance_.size() - 1; depth > 0; --depth) {
+    for (const SwitchIndex at : at_distance_[depth]) { // parents are entered nearer to the root
+      const Step step = best_step(at, root, search);
+      if (step.way == nullptr || step.load > bound) {
         return false;
       }
-      found.busiest = std::max(found.busiest, best_load);
-      found.sum += best_load;
-      up_[at] = best->link;
-      parent_[at] = best->to;
-      if (!is_best_in) {
-        enter(best->to);
+      found.busiest = std::max(found.busiest, step.load);
+      found.sum += step.load;
+      up_[at] = step.way->link;
+      parent_[at] = step.way->to;
+      if (step.is_new) {
+        enter(step.way->to, root);
       }
-      ++children_[best->to];
+      ++children_[step.way->to];
     }
   }
   Refusal lack;
   if (!has_room(search, root, lack)) {
-    if (!search.has_met_lack) {
-      search.refusal = lack;
-      search.has_met_lack = true;
-    }
+    search.note(lack);
     return false;
   }
   return true;
@@ -217,111 +230,49 @@ Placer::Candidate Placer::best_root(Search& search) {
   return best;
 }
 
-namespace {
-
-/// A switch of a tree with what is below it.
-struct Branch {
-  std::uint32_t lowest = UINT32_MAX; // rank
-  std::vector<SwitchIndex> below;
-};
-
-} // namespace
+/// What is below each switch of the tree that was climbed last.
+std::vector<Branch> Placer::branches(SwitchIndex root) const {
+  std::vector<Branch> branches(index_.switches());
+  for (const auto& list : std::views::reverse(at_distance_)) { // the lowest first
+    for (const SwitchIndex at : list) {
+      Branch& branch = branches[at];
+      branch.ranks = ranks_[at];
+      if (!branch.ranks.empty()) {
+        branch.lowest = std::min(branch.lowest, branch.ranks.front());
+      }
+      if (at != root) {
+        branch.parent = parent_[at];
+        branch.up = up_[at];
+        Branch& above = branches[branch.parent];
+        above.below.push_back(at);
+        above.lowest = std::min(above.lowest, branch.lowest);
+      }
+    }
+  }
+  return branches;
+}
 
 /// The tree of this root, which was found to be possible. It is kept if the ring order of earlier
 /// trees is depth first in it too; else the root is barred.
 void Placer::build(SwitchIndex root, Search& search) {
   Candidate found;
   climb(root, search, std::numeric_limits<double>::infinity(), found);
-  std::vector<SwitchIndex> members;
-  for (const auto& list : at_distance_) {
-    members.insert(members.end(), list.begin(), list.end());
-  }
-  std::ranges::stable_sort(members, std::greater{},
-                           [&](SwitchIndex at) { return index_.distances(root)[at]; });
-  std::vector<Branch> branches(index_.switches());
-  for (const SwitchIndex at : members) { // the lowest first
-    Branch& branch = branches[at];
-    if (!ranks_[at].empty()) {
-      branch.lowest = std::min(branch.lowest, ranks_[at].front());
-    }
-    if (at != root) {
-      Branch& above = branches[parent_[at]];
-      above.below.push_back(at);
-      above.lowest = std::min(above.lowest, branch.lowest);
-    }
-  }
-  const bool is_first = search.made.trees.empty();
-  std::vector<std::uint32_t> rank_at;
-  Tree tree{.switches = {}, .rate = search.share};
-  const auto key_of = [&](SwitchIndex at) {
-    // Where the order is settled, depth first in that order.
-    return is_first ? branches[at].lowest : search.made.position[branches[at].lowest];
-  };
-  const auto visit = [&](const auto& self, SwitchIndex at) -> TreeChild {
-    const std::size_t place = tree.switches.size();
-    tree.switches.emplace_back();
-    TreeSwitch made{.at = at, .children = {}};
-    made.parent = at == root ? kNone : parent_[at];
-    made.up = at == root ? kNone : up_[at];
-    made.first = static_cast<std::uint32_t>(rank_at.size());
-    struct Item {
-      std::uint32_t key;
-      SwitchIndex below; // kNone: its own ranks
-    };
-    std::vector<Item> items;
-    if (!ranks_[at].empty()) {
-      const std::uint32_t lowest = ranks_[at].front();
-      items.push_back({is_first ? lowest : search.made.position[lowest], kNone});
-    }
-    for (const SwitchIndex below : branches[at].below) {
-      items.push_back({key_of(below), below});
-    }
-    std::ranges::sort(items, {}, &Item::key);
-    for (const Item& item : items) {
-      if (item.below != kNone) {
-        made.children.push_back(self(self, item.below));
-        continue;
-      }
-      for (const std::uint32_t rank : ranks_[at]) {
-        made.children.push_back({.below = kNone,
-                                 .down = search.request.seats[rank].down,
-                                 .first = static_cast<std::uint32_t>(rank_at.size()),
-                                 .count = 1});
-        rank_at.push_back(rank);
-      }
-    }
-    made.count = static_cast<std::uint32_t>(rank_at.size()) - made.first;
-    const TreeChild as_child{.below = at,
-                             .down = at == root ? kNone : Topology::reverse_of(up_[at]),
-                             .first = made.first,
-                             .count = made.count};
-    tree.switches[place] = std::move(made);
-    return as_child;
-  };
-  visit(visit, root);
+  TreeLayout laid = lay_out(search.request, branches(root), root, search.made.position);
   const auto out_of_order = search.request.order == Order::given
-                                ? std::ranges::adjacent_find(rank_at, std::greater{})
-                                : rank_at.end();
-  if (out_of_order != rank_at.end()) {
+                                ? std::ranges::adjacent_find(laid.rank_at, std::greater{})
+                                : laid.rank_at.end();
+  if (out_of_order != laid.rank_at.end()) {
     search.barred.push_back(root);
-    if (!search.has_met_lack) {
-      search.refusal = {.lack = Lack::order, .where = root, .rank = *std::next(out_of_order)};
-      search.has_met_lack = true;
-    }
+    search.note({.lack = Lack::order, .where = root, .rank = *std::next(out_of_order)});
     return;
   }
-  if (!is_first && rank_at != search.made.rank_at) {
+  if (search.made.trees.empty()) {
+    settle(search.made, std::move(laid.rank_at));
+  } else if (laid.rank_at != search.made.rank_at) {
     search.barred.push_back(root);
     return;
   }
-  if (is_first) {
-    search.made.rank_at = rank_at;
-    search.made.position.resize(rank_at.size());
-    for (std::uint32_t position = 0; position < rank_at.size(); ++position) {
-      search.made.position[rank_at[position]] = position;
-    }
-  }
-  for (const TreeSwitch& part : tree.switches) {
+  for (const TreeSwitch& part : laid.switches) {
     const Room taken = room_of(part, search.request.frames_per_child);
     search.room[part.at].rings -= taken.rings;
     search.room[part.at].members -= taken.members;
@@ -331,7 +282,7 @@ void Placer::build(SwitchIndex root, Search& search) {
     }
   }
   search.made.busiest = std::max(search.made.busiest, found.busiest);
-  search.made.trees.push_back(std::move(tree));
+  search.made.trees.push_back({.switches = std::move(laid.switches), .rate = search.share});
 }
 
 /// Behind which switch somebody is whom no tree reaches.

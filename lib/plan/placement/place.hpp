@@ -99,6 +99,8 @@ struct Refusal {
 
 using Answer = std::variant<Placement, Refusal>;
 
+struct Branch; // tree_layout.hpp
+
 /// Keeps what it needs between two calls. One thread at a time.
 class Placer {
  public:
@@ -114,13 +116,23 @@ class Placer {
     double sum = 0;
   };
 
+  /// From a switch of the tree to its parent.
+  struct Step {
+    const Way* way = nullptr; // none leads nearer to the root
+    double load = 0;          // over the link's rate, with this tree
+    bool is_new = false;      // the tree gets the parent by it
+  };
+
   struct Search; // of one call
 
   void gather_leaves(const Request& request);
   std::vector<SwitchIndex> candidates(const Usage& usage, std::uint8_t depth);
+  Step best_step(SwitchIndex at, SwitchIndex root, Search& search) const;
+  void enter(SwitchIndex at, SwitchIndex root);
   bool climb(SwitchIndex root, Search& search, double bound, Candidate& found);
   bool has_room(const Search& search, SwitchIndex root, Refusal& refusal) const;
   Candidate best_root(Search& search);
+  std::vector<Branch> branches(SwitchIndex root) const;
   void build(SwitchIndex root, Search& search);
   Refusal why_none(const Search& search) const;
 

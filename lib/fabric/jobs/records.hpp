@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Where records lie in the store, and a leader's term as messages have it.
+
+#include "jobs/loop.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+namespace weir::jobs {
+
+inline std::string job_key(std::uint64_t id) {
+  return fmt::format("job/{}", id);
+}
+
+inline void write(const LeaderTerm& term, v1::FabricTerm& message) {
+  message.set_epoch(term.epoch);
+  message.set_number(term.number);
+}
+
+} // namespace weir::jobs
