@@ -51,7 +51,7 @@ def weirctl(*words: object, server: object) -> Ended:
 
 
 def said(lab: Lab, line: str) -> str:
-    ended = weirctl(*line.split(), server=socket_of(lab))
+    ended = weirctl(*shlex.split(line), server=socket_of(lab))
     expect(ended.status == 0, f"weirctl {line}: {ended}")
     return ended.output
 

@@ -136,6 +136,7 @@ def editing(lab: Lab) -> None:
                          ("reset ring seven", "ring: found 'seven'; allowed: 7"),
                          ("withdraw ring 8", "ring: found '8'; allowed: 7"),
                          ("set trace", "more is needed: off, on"),
+                         ('show "port" "info" all', "p3"), ("show 'port", "found ' without a second; allowed: two around what has blanks"),
                          ("show drops xml", "found 'xml'; allowed: json")):
         expect(right in terminal.ask(wrong), f"`{wrong}` does not get {right!r}")
     terminal.quit()

@@ -7,18 +7,32 @@
 #include "text/number.hpp"
 #include "text/printable.hpp"
 #include "text/quantity.hpp"
+#include "text/quoted_words.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace weir::text::text_test {
 namespace {
+
+TEST(QuotedWords, KeepTheirBlanks) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(quoted_words(""), Words{});
+  EXPECT_EQ(quoted_words("  show\tring  7 "), (Words{"show", "ring", "7"}));
+  EXPECT_EQ(quoted_words("load 'a b.weir' \"it's\""), (Words{"load", "a b.weir", "it's"}));
+  EXPECT_EQ(quoted_words("/tmp/'a  b'/c,\"d e\""), (Words{"/tmp/a  b/c,d e"}));
+  EXPECT_EQ(quoted_words("''"), Words{""});
+  for (const char* open : {"'", "load 'a b", "\"it's"}) {
+    EXPECT_THROW(quoted_words(open), std::invalid_argument) << open;
+  }
+}
 
 TEST(Quantities, RatesAreExact) {
   EXPECT_EQ(parse_rate("100Gbit/s"), 100'000'000'000U);

@@ -7,6 +7,7 @@
 #include "report/questions.hpp"
 #include "report/reclaims.hpp"
 #include "text/printable.hpp"
+#include "text/quoted_words.hpp"
 
 #include <fmt/format.h>
 
@@ -293,11 +294,12 @@ report::Report Commands::ask(const Words& words) const {
 }
 
 std::string Commands::run(std::string_view line) const {
-  const Words words = split(line, ' ');
-  if (words.empty() || words.front().front() == '#') {
+  const std::size_t begin = line.find_first_not_of(" \t");
+  if (begin == line.npos || line[begin] == '#') {
     return {};
   }
   try {
+    const Words words = text::quoted_words(line);
     return text::printable_lines(printed(execute(words, {}), words));
   } catch (const std::exception& error) {
     return text::printable(error.what()) + "\n";
@@ -305,7 +307,7 @@ std::string Commands::run(std::string_view line) const {
 }
 
 Words Commands::completions(std::string_view line) const {
-  Words words = split(line, ' ');
+  Words words = split(line, ' '); // of a value in quotes, nothing is known that may follow
   std::string typed;
   if (!line.empty() && line.back() != ' ' && !words.empty()) {
     typed = words.back();
