@@ -61,14 +61,15 @@ class Test:
     name: str
     body: Callable[[Lab], None]
     hidden: bool = False  # runs only when named: the victim of another test
+    is_alone: bool = False  # it looks at all of the machine: nothing runs beside it
 
 
 TESTS: list[Test] = []
 
 
-def smoke_test(name: str, hidden: bool = False) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
+def smoke_test(name: str, *, hidden: bool = False, is_alone: bool = False) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
     """Adds a function to the list of tests. The function raises an exception on failure."""
     def enter(body: Callable[[Lab], None]) -> Callable[[Lab], None]:
-        TESTS.append(Test(name, body, hidden))
+        TESTS.append(Test(name, body, hidden, is_alone))
         return body
     return enter

@@ -5,17 +5,23 @@
     tests/smoke/run.py                  all
     tests/smoke/run.py --list           their names
     tests/smoke/run.py 'placement*'     those whose name matches
+    tests/smoke/run.py --at-once 1      one after the other
 
-Needs root (namespaces), iproute2 and build/app (or $WEIR_BUILD/app). Ends in "smoke: N passed, N failed, N skipped";
+Most tests wait, and each has namespaces of its own, so two processes share them. Those that look at all of the machine come last,
+one after the other. Needs root (namespaces), iproute2 and build/app (or $WEIR_BUILD/app). Ends in "smoke: N passed, N failed, N skipped";
 status 1 when one failed.
 """
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import fnmatch
+import itertools
 import os
 import resource
 import signal
+import struct
 import sys
 import time
 import traceback
@@ -65,6 +71,10 @@ from lab import TESTS, Lab, Test
 from weir import WEIR, Failed, Skipped
 
 LONGEST_TEST_S = 90
+AT_ONCE = 2
+END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+NUMBER = struct.Struct("H")
+VERDICTS = {verdict[0].encode(): verdict for verdict in ("passed", "FAILED", "SKIPPED")}
 
 
 class Stopped(BaseException):
@@ -112,10 +122,56 @@ def verdict_of(test: Test) -> str:
         signal.alarm(0)
         lab.close()
     took = f"{time.monotonic() - started:.1f} s, {busy_seconds() - busy_before:.1f} s of processors"
-    print(f"  {verdict}  {test.name}  {took}", flush=True)
-    if problem:
-        print("    " + problem.strip().replace("\n", "\n    "), flush=True)
+    told = "".join(f"\n    {line}" for line in problem.strip().splitlines())
+    sys.stdout.write(f"  {verdict}  {test.name}  {took}{told}\n")  # in one piece: others write too
+    sys.stdout.flush()
     return verdict
+
+
+def run_by_turns(tests: list[Test], share: tuple[int, int]) -> None:
+    """In a process of its own: takes the next test of all until none is left. Its pipes give numbers, and take verdicts."""
+    numbers, verdicts = share
+    with contextlib.suppress(Stopped):
+        while number := os.read(numbers, NUMBER.size):
+            index = NUMBER.unpack(number)[0]
+            os.write(verdicts, NUMBER.pack(index) + verdict_of(tests[index])[0].encode())
+
+
+def in_halves(tests: list[Test]) -> list[Test]:
+    """Each of the first half beside one of the second: so neighbours, which often want the same of the machine, do not meet."""
+    middle = (len(tests) + 1) // 2
+    return [test for pair in itertools.zip_longest(tests[:middle], tests[middle:]) for test in pair if test is not None]
+
+
+def run_side_by_side(tests: list[Test], count: int) -> list[str]:
+    """Their verdicts; a test whose process died has failed."""
+    (numbers, given), (answers, verdicts) = os.pipe(), os.pipe()
+    os.write(given, b"".join(NUMBER.pack(index) for index in range(len(tests))))
+    os.close(given)
+    workers = []
+    for _ in range(count):
+        if (worker := os.fork()) == 0:
+            os.close(answers)
+            os.setsid()  # tests look for processes of their own session
+            ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGTERM)
+            run_by_turns(tests, (numbers, verdicts))
+            sys.exit(0)
+        workers.append(worker)
+    os.close(numbers)
+    os.close(verdicts)
+    found = {}
+    try:
+        with open(answers, "rb") as stream:
+            while answer := stream.read(NUMBER.size + 1):
+                found[NUMBER.unpack(answer[:-1])[0]] = VERDICTS[answer[-1:]]
+    except Stopped:
+        for worker in workers:
+            os.kill(worker, signal.SIGTERM)
+        raise
+    finally:
+        for worker in workers:
+            os.waitpid(worker, 0)
+    return [found.get(index, "FAILED") for index in range(len(tests))]
 
 
 def ending(passed: int, failed: int, skipped: int) -> int:
@@ -126,6 +182,7 @@ def ending(passed: int, failed: int, skipped: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="print the tests' names")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, metavar="N", help=f"tests that run at once (default {AT_ONCE})")
     parser.add_argument("tests", nargs="*", metavar="NAME", help="shell patterns")
     options = parser.parse_args()
     tests = chosen(options.tests)
@@ -142,9 +199,13 @@ def main() -> int:
         signal.signal(number, stop_on_signal)
     signal.signal(signal.SIGALRM, give_up)
     verdicts: list[str] = []
+    together = in_halves([test for test in tests if not test.is_alone]) if options.at_once > 1 else []
     try:
+        if len(together) > 1:
+            verdicts += run_side_by_side(together, options.at_once)
         for test in tests:
-            verdicts.append(verdict_of(test))
+            if len(together) <= 1 or test.is_alone:
+                verdicts.append(verdict_of(test))
     except Stopped as stopped:
         print(f"smoke: stopped by {stopped}")
         verdicts += ["FAILED"] + ["SKIPPED"] * (len(tests) - len(verdicts) - 1)

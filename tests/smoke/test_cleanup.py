@@ -76,7 +76,7 @@ def interrupt(number: signal.Signals) -> None:
     expect(victim.returncode == 1 and output.endswith("smoke: 0 passed, 1 failed, 0 skipped\n"), f"{output}")
 
 
-@smoke_test("interrupted-run")
+@smoke_test("interrupted-run", is_alone=True)
 def interrupted_run(lab: Lab) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         interrupt(number)

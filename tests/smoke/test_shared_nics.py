@@ -142,7 +142,7 @@ def shared_nic_sweep(lab: Lab) -> None:
     expect([row["in_place"]["wrong"] for row in json.loads(figures.read_text())["rows"]] == [0, 0, 0], figures.read_text())
 
 
-@smoke_test("shared-nic-deaths")
+@smoke_test("shared-nic-deaths", is_alone=True)
 def shared_nic_deaths(lab: Lab) -> None:
     """Where a rank of a NIC is killed, leader or not, all others end at once and name it. One that is stopped is named when
     the time is over. Killed ranks leave nothing."""
