@@ -42,8 +42,8 @@ def text_file(name: str) -> Path:
 
 
 def copy_of(lab: Lab, name: str) -> str:
-    """For the prompt, whose words end at a blank: a clone's folder may have some."""
-    return str(lab.file(f"{name}.weir", text_file(name).read_text()))
+    """A file whose name has a blank, in quotes."""
+    return f'"{lab.file(f"a {name}.weir", text_file(name).read_text())}"'
 
 
 def ring_of_operators(tenant: str = "") -> str:
