@@ -86,6 +86,7 @@ class Harness {
     switch (order) {
     case fuzz::Order::none:
     case fuzz::Order::slow_down_or_catch_up: // a classifier has no queue
+    case fuzz::Order::load_or_unload:        // and folds nothing
       return;
     case fuzz::Order::drain_rings:
       return drain_rings();
@@ -175,13 +176,15 @@ class Harness {
   conn::ForeignSessions foreign_sessions_{
       {}, [](const frame::Frame& /*hello*/, std::uint64_t /*now*/) { return kWaysOut; }};
   conn::QueuePairClaims claims_{conn::QueuePairClaims::most_of(*rings_), {}};
+  conn::CurrentOperators operators_{*fuzz::loaded_operators()};
   conn::Classifier::Settings settings_{.sessions =
                                            conn::SessionSource::counting_from(fuzz::kSession),
                                        .plain_entries = kPlainEntries,
                                        .aging = 1000,
                                        .hash_key = {},
                                        .foreign_sessions = &foreign_sessions_,
-                                       .claims = &claims_};
+                                       .claims = &claims_,
+                                       .operators = &operators_};
   conn::Incarnations incarnations_{rings_, all_of(*rings_), settings_};
   conn::Classifier classifier_{rings_, incarnations_, settings_,
                                [](const ring::RingChild& /*sender*/) { return false; }};

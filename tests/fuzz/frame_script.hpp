@@ -3,7 +3,8 @@
 
 /// How the fuzzers read one input as a sequence of frames: for each frame a byte of flags and port,
 /// two bytes of length (little-endian), then the frame. The last frame may be cut. Before a frame,
-/// the flags may reset a ring, withdraw it or add it again, or make the worker slow or fast.
+/// the flags may reset a ring, withdraw it or add it again, make the worker slow or fast, or load
+/// an operator or unload it.
 
 #include "frame/frame.hpp"
 #include "wire/icrc.hpp"
@@ -23,6 +24,7 @@ enum class Order : std::uint8_t {
   drain_rings,
   reset_rings,
   withdraw_or_add,
+  load_or_unload,
 };
 
 struct ScriptedFrame {
@@ -60,6 +62,8 @@ class FrameScript {
   /// One value of eight for each action, so that most inputs have incarnations that last.
   static Order order_of(std::uint8_t flags) {
     switch (flags & kOrderBits) {
+    case 0x30:
+      return Order::load_or_unload;
     case 0x40:
       return Order::slow_down_or_catch_up;
     case 0x50:

@@ -28,9 +28,11 @@ class Script {
 
   test::RingJob& job() { return job_; }
 
-  void add(std::uint16_t rank, const test::Built& frame) {
+  static constexpr std::uint8_t kLoadOrUnload = 0x30; // before a frame (frame_script.hpp)
+
+  void add(std::uint16_t rank, const test::Built& frame, std::uint8_t order = 0) {
     const std::uint16_t length = static_cast<std::uint16_t>(frame.bytes.size());
-    bytes_.push_back(static_cast<std::uint8_t>(job_.port_of(rank)));
+    bytes_.push_back(static_cast<std::uint8_t>(job_.port_of(rank) | order));
     bytes_.push_back(static_cast<std::uint8_t>(length));
     bytes_.push_back(static_cast<std::uint8_t>(length >> 8));
     bytes_.insert(bytes_.end(), frame.bytes.begin(), frame.bytes.end());
@@ -136,7 +138,32 @@ void add_second_run(Script& script) {
   add_message_of_all(script, 1, Collective::all_reduce, 300);
 }
 
+/// Messages by an operator that the switch has, by one that it lacks, and by one that no hello
+/// names. An attempt to unload comes before each. Then hellos whose tables differ.
+void add_by_operators(Script& script) {
+  script.hellos();
+  constexpr std::uint8_t as_operator = 255;
+  for (const std::uint8_t number : {std::uint8_t{128}, std::uint8_t{129}, std::uint8_t{200}}) {
+    for (std::uint16_t rank = 0; rank < script.job().spec().world; ++rank) {
+      test::InaSpec ina = script.ina(rank, 1, 640);
+      ina.operation = number;
+      ina.data_type = as_operator;
+      for (const test::Built& frame : script.message(rank, ina)) {
+        script.add(rank, frame, Script::kLoadOrUnload);
+      }
+    }
+  }
+  script.job().restart(script.job().spec().epoch + 1);
+  script.add(0, script.job().hello(0));
+  script.job().spec().operators.resize(sizeof(wire::OperatorEntry));
+  script.add(1, script.job().hello(1), Script::kLoadOrUnload);
+  script.add(2, script.job().hello(2));
+}
+
 void write_seeds(const std::string& folder) {
+  Script by_operators(fuzz::operators_job_spec());
+  add_by_operators(by_operators);
+  by_operators.write(folder + "/operators");
   for (test::JobSpec spec : fuzz::job_specs()) {
     for (const test::Verb verb : kVerbs) {
       spec.verb = verb;

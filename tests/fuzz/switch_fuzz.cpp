@@ -2,7 +2,7 @@
 
 /// A sequence of frames through all stages. Checks: the accounting balances after each frame; no
 /// frame is lost or freed twice; forwarded frames are unchanged and do not leave by their ingress
-/// port; a ring that drains keeps no hello.
+/// port; a ring that drains keeps no hello; nobody touches an operator that was unloaded.
 
 #include "frame/frame.hpp"
 #include "frame_script.hpp"
@@ -18,11 +18,12 @@ using namespace weir;
 
 namespace {
 
-stage::InlineSwitch::Settings settings() {
+stage::InlineSwitch::Settings settings(const conn::CurrentOperators& operators) {
   stage::InlineSwitch::Settings settings;
   settings.worker.classifier = {.sessions = conn::SessionSource::counting_from(fuzz::kSession),
                                 .plain_entries = 8,
-                                .hash_key = {}};
+                                .hash_key = {},
+                                .operators = &operators};
   settings.worker.queue_room = 8;
   return settings;
 }
@@ -33,7 +34,8 @@ constexpr unsigned kServed = 3; // frames that a slow worker does for each that 
 
 class Harness {
  public:
-  Harness() : sink_(pool_), switch_(fuzz::rings(), {1600, 1600, 1600, 300}, settings(), sink_) {
+  Harness()
+      : sink_(pool_), switch_(fuzz::rings(), {1600, 1600, 1600, 300}, settings(operators_), sink_) {
     sink_.attach(switch_);
     switch_.queue().set_shares(kShares, now());
   }
@@ -93,6 +95,8 @@ class Harness {
       return reset_rings();
     case fuzz::Order::withdraw_or_add:
       return withdraw_or_add();
+    case fuzz::Order::load_or_unload:
+      return load_or_unload();
     case fuzz::Order::slow_down_or_catch_up:
       backlog_ = backlog_ == stage::Backlog::none ? stage::Backlog::likely : stage::Backlog::none;
       return;
@@ -132,6 +136,21 @@ class Harness {
     }
   }
 
+  /// Unloaded only if no ring's job folds by it, as the control service does.
+  void load_or_unload() {
+    if (operators_->rows().empty()) {
+      operators_.swap(fuzz::loaded_operators());
+      return;
+    }
+    const auto& incarnations = switch_.worker().incarnations();
+    if (std::ranges::none_of(switch_.rings().present(), [&](std::uint16_t ring) {
+          return incarnations.uses(ring, fuzz::operator_digest());
+        })) {
+      operators_.swap(std::make_shared<const program::LoadedOperators>());
+    }
+  }
+
+  conn::CurrentOperators operators_{*fuzz::loaded_operators()};
   test::FramePool pool_;
   test::RecordingSink sink_;
   stage::InlineSwitch switch_;
