@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -137,20 +136,11 @@ void check(const Options& options) {
 }
 
 void price(const Options& options) {
-  using Clock = std::chrono::steady_clock;
+  constexpr int folds = 200;
   const auto loaded = load(options.file);
   const op::DefaultFloatEnvironment environment;
   const program::FoldProgram fold(loaded->code(), options.level);
-  program::Measurement measurement(fold);
-  constexpr int rounds = 200;
-  auto shortest = Clock::duration::max();
-  for (int i = 0; i < rounds; ++i) {
-    const auto begin = Clock::now();
-    measurement.fold();
-    shortest = std::min(shortest, Clock::now() - begin);
-  }
-  const double ns = static_cast<double>(std::chrono::nanoseconds(shortest).count()) /
-                    program::Measurement::kRanks;
+  const double ns = program::Measurement(fold).least_ns(folds);
   app::print(fmt::format("{}: {:.1f} ns for a KiB and rank here ({} ranks), {:.1f} at most\n",
                          loaded->name(), ns, program::Measurement::kRanks, loaded->price()));
 }

@@ -2,6 +2,7 @@
 #include "inline_lab.hpp"
 
 #include "lcore/prefetch.hpp"
+#include "measurement.hpp"
 
 #include <fmt/format.h>
 #include <rte_ethdev.h>
@@ -85,6 +86,28 @@ void InlineLab::run_stock(const FrameStock& stock, std::size_t backlog) {
     }
     sent += left;
   }
+}
+
+double InlineLab::seconds_of_ring(const FrameStock& stock, std::uint16_t ring) {
+  const auto results = [&] { return lcore_->worker()->counters_of(ring).results; };
+  std::uint64_t due = results();
+  for (std::size_t frame = 0; frame < stock.size(); ++frame) {
+    due += stock.ring_of(frame) == ring ? 1 : 0;
+  }
+  stock.arrive_at(ports_);
+  std::uint64_t sent = 0;
+  const double seconds = seconds_of([&] {
+    while (results() != due) {
+      const unsigned work = lcore_->round(clock_.now());
+      const std::uint64_t left = ports_.take_transmitted();
+      if (work == 0 && left == 0) {
+        fail(sent, stock.size());
+      }
+      sent += left;
+    }
+  });
+  run_until_sent(stock.size() - sent);
+  return seconds;
 }
 
 void InlineLab::introduce_senders_of(const std::vector<Arrival>& frames) {

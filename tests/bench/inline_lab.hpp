@@ -33,6 +33,10 @@ class InlineLab {
   /// outcome.
   void run_stock(const FrameStock& stock, std::size_t backlog);
 
+  /// All of the stock arrives at once, and runs until it has left. Returns the seconds until the
+  /// ring's frames had.
+  double seconds_of_ring(const FrameStock& stock, std::uint16_t ring);
+
   /// Lets the switch learn the frames' senders, so that nothing is flooded to find them.
   void introduce_senders_of(const std::vector<Arrival>& frames);
 

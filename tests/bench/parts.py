@@ -253,6 +253,7 @@ PARTS = (
     Part("forwarding", "other traffic alone and beside a busy ring", "pipeline_bench"),
     Part("overload", "more frames of several rings than one core serves: fair turns beside the order of arrival",
          "pipeline_bench"),
+    Part("neighbours", "a ring of sums beside one that folds by a slow operator: until its frames are done", "pipeline_bench"),
     Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",
          "pipeline_bench"),
     Part("job", "one job on several lcores: parallel rings beside one ring, and beside as many separate jobs",

@@ -30,6 +30,9 @@ void measure_job(const Options& options);
 /// (stage::FairQueue), compared with the order of arrival.
 void measure_overload(const Options& options);
 
+/// A ring beside another one that folds by a slow operator.
+void measure_neighbours(const Options& options);
+
 /// Frames of no ring, alone and beside a busy ring.
 void measure_forwarding(const Options& options);
 

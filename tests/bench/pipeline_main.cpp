@@ -25,10 +25,11 @@ constexpr long kMegabytes = 1200;
 constexpr const char* kFreeHugepages = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 
 constexpr std::array kParts{
-    Part{"pipeline", measure_pipeline}, Part{"stages", measure_stages},
-    Part{"latency", measure_latency},   Part{"forwarding", measure_forwarding},
-    Part{"emission", measure_emission}, Part{"overload", measure_overload},
-    Part{"scaling", measure_scaling},   Part{"job", measure_job},
+    Part{"pipeline", measure_pipeline},     Part{"stages", measure_stages},
+    Part{"latency", measure_latency},       Part{"forwarding", measure_forwarding},
+    Part{"emission", measure_emission},     Part{"overload", measure_overload},
+    Part{"scaling", measure_scaling},       Part{"job", measure_job},
+    Part{"neighbours", measure_neighbours},
 };
 
 bool has_hugepages() {

@@ -33,6 +33,7 @@ struct SharedTables {
   conn::PortBindings ports_of_members{rings};
   l2::MacTable stations;
   l2::Bridge bridge;
+  conn::CurrentOperators operators;
   lcore::Lcore::Shared shared;
 };
 

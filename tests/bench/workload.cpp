@@ -21,6 +21,19 @@ test::Bytes gradient(std::size_t bytes, std::minstd_rand& random) {
   return data;
 }
 
+bool folds_by_operator(const Shape& shape, std::uint16_t ring) {
+  return shape.last_folds_by != nullptr && ring + 1 == shape.rings;
+}
+
+/// One entry (docs/protocol.md §12).
+test::Bytes table_of(const program::Operator& one) {
+  constexpr std::size_t digest_at = 8;
+  test::Bytes table(digest_at + one.digest().size());
+  table[0] = kOperatorNumber;
+  std::ranges::copy(one.digest(), table.begin() + digest_at);
+  return table;
+}
+
 test::JobSpec job_spec(const Shape& shape, std::uint16_t ring, std::uint16_t ports) {
   return {.ring = ring,
           .world = shape.world,
@@ -31,6 +44,8 @@ test::JobSpec job_spec(const Shape& shape, std::uint16_t ring, std::uint16_t por
           .first_qp = 0x100U + 0x100U * ring,
           .ports = ports,
           .pins_ports = true,
+          .operators =
+              folds_by_operator(shape, ring) ? table_of(*shape.last_folds_by) : test::Bytes{},
           .network_id = shape.hosts == Hosts::shared ? std::uint16_t{0} : ring};
 }
 
@@ -54,12 +69,23 @@ Workload::Workload(const Shape& shape) : shape_(shape) {
   }
 }
 
+std::vector<test::Built> Workload::message(test::RingJob& job, std::uint16_t rank,
+                                           std::uint32_t message, const test::Bytes& data) {
+  if (!folds_by_operator(shape_, static_cast<std::uint16_t>(job.ring().id))) {
+    return job.message(rank, message, data);
+  }
+  test::InaSpec ina = job.ina_of(rank, message, static_cast<std::uint32_t>(data.size()));
+  ina.operation = kOperatorNumber;
+  ina.data_type = static_cast<std::uint8_t>(kAsOperator);
+  return job.message(rank, ina, data);
+}
+
 void Workload::add_message(test::RingJob& job, std::uint32_t message, std::vector<Arrival>& to) {
   std::minstd_rand random(message);
   const std::size_t bytes = std::size_t{shape_.payload} * shape_.packets - kInaHeaderBytes;
   const auto ring = static_cast<std::uint16_t>(job.ring().id);
   for (std::uint16_t rank = 0; rank < shape_.world; ++rank) {
-    for (test::Built& frame : job.message(rank, message, gradient(bytes, random))) {
+    for (test::Built& frame : this->message(job, rank, message, gradient(bytes, random))) {
       to.push_back({job.port_of(rank), std::move(frame.bytes), ring});
     }
   }

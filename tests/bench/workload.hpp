@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "program/operator.hpp"
 #include "ring/ring_spec.hpp"
 #include "support/ring_job.hpp"
 
@@ -37,7 +38,11 @@ struct Shape {
   std::uint32_t bytes = kInCache;    // payload of all data frames together, approximately
   std::uint32_t messages_before = 0; // of each rank, that come before the data frames
   Hosts hosts = Hosts::apart;
+  const program::Operator* last_folds_by = nullptr; // the last ring's; nullptr: sums as the others
 };
+
+/// Of the operator in the hellos and messages of a ring that folds by it.
+inline constexpr std::uint8_t kOperatorNumber = 128;
 
 /// The prepared frames of some jobs with real headers, PSNs and ICRCs, in the order in which each
 /// port receives them.
@@ -61,6 +66,8 @@ class Workload {
   const std::vector<Arrival>& data() const { return data_; }
 
  private:
+  std::vector<test::Built> message(test::RingJob& job, std::uint16_t rank, std::uint32_t message,
+                                   const test::Bytes& data);
   void add_message(test::RingJob& job, std::uint32_t message, std::vector<Arrival>& to);
 
   Shape shape_;

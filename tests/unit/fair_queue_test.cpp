@@ -315,6 +315,33 @@ TEST(FairQueue, WhatIsSentAgainGetsItsTurnOfATenantsTokens) {
   EXPECT_NEAR(static_cast<double>(served[2]), rate / 6., 70);
 }
 
+/// Both lines always have frames. Each frame of line 1 costs as much as three more by its operator.
+TEST(FairQueue, WorkThatIsChargedTakesFromItsLineAlone) {
+  constexpr std::uint32_t bytes = 952;
+  constexpr std::uint64_t frame_cost = bytes + FairQueue::kFrameCost;
+  Frames frames;
+  FairQueue queue(4096);
+  queue.resize(2);
+  std::array<unsigned, 2> served{};
+  for (unsigned round = 0; round < 4000; ++round) {
+    for (const std::uint16_t ring_group : {0, 1}) {
+      while (queue.waiting(ring_group) < 8) {
+        frame::Frame& frame = frames.make(bytes);
+        frame.ingress = ring_group;
+        queue.put(frame, ring_group);
+      }
+    }
+    std::array<frame::Frame*, 1> one{};
+    ASSERT_EQ(queue.take(one, at(0)), 1U);
+    ++served[one[0]->ingress];
+    if (one[0]->ingress == 1) {
+      queue.charge_work(1, 3 * frame_cost / FairQueue::kBytesPerNs);
+    }
+  }
+  EXPECT_NEAR(served[0], 3200, 10);
+  EXPECT_NEAR(served[1], 800, 10);
+}
+
 TEST(FairQueue, WhoWaitsToSendAgainIsForgottenWithItsGroup) {
   Frames frames;
   FairQueue queue(64);

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cassert>
+#include <chrono>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
@@ -132,8 +133,19 @@ double price_of(const Code& code) {
          ranks;
 }
 
+namespace {
+
+double measured(const FoldProgram& program, op::ReduceKernel stand_in) {
+  constexpr int folds = 8;
+  const op::DefaultFloatEnvironment environment;
+  return Measurement(program, stand_in).least_ns(folds);
+}
+
+} // namespace
+
 Operator::Operator(FoldProgram program, const Digest& digest, const StandIn& stand_in)
     : program_(std::move(program)), digest_(digest), price_(price_of(program_.code())),
+      measured_(measured(program_, stand_in.is_wrong ? nullptr : stand_in.kernel)),
       stand_in_(stand_in.kernel), disagrees_(stand_in.is_wrong), place_(take_place(*this)),
       kernel_(kKernels[place_]) {}
 
@@ -144,21 +156,41 @@ Operator::~Operator() {
 
 void Operator::fold(std::byte* out, const std::byte* const* inputs, unsigned count,
                     std::size_t bytes, op::Copies copies) const {
-  if (!has_kernel()) {
-    return program_.reduce(out, inputs, count, bytes, copies);
-  }
-  const std::uint32_t until_check = until_check_.load(std::memory_order_relaxed);
-  if (until_check == 0) {
+  const std::uint32_t turn = turn_.load(std::memory_order_relaxed);
+  turn_.store(turn + 1, std::memory_order_relaxed);
+  if (has_kernel() && turn % kCheckEvery == 0) {
     return fold_twice(out, inputs, count, bytes, copies);
   }
-  until_check_.store(until_check - 1, std::memory_order_relaxed);
-  stand_in_(out, inputs, count, bytes, copies);
+  if (turn % kTimeEvery != 1) {
+    return fold_once(out, inputs, count, bytes, copies);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  fold_once(out, inputs, count, bytes, copies);
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+  note_time(took.count() * 1024 / static_cast<double>(count * bytes));
+}
+
+void Operator::fold_once(std::byte* out, const std::byte* const* inputs, unsigned count,
+                         std::size_t bytes, op::Copies copies) const {
+  if (has_kernel()) {
+    stand_in_(out, inputs, count, bytes, copies);
+  } else {
+    program_.reduce(out, inputs, count, bytes, copies);
+  }
+}
+
+/// A moving mean. This thread may have been stopped meanwhile, so one fold counts as four times the
+/// mean at most.
+void Operator::note_time(double ns) const {
+  constexpr double weight = 1.0 / 8;
+  const double before = measured_.load(std::memory_order_relaxed);
+  const double most = 4 * before;
+  measured_.store(before + weight * (std::min(ns, most) - before), std::memory_order_relaxed);
 }
 
 /// The loops' result counts.
 void Operator::fold_twice(std::byte* out, const std::byte* const* inputs, unsigned count,
                           std::size_t bytes, op::Copies copies) const {
-  until_check_.store(kCheckEvery - 1, std::memory_order_relaxed);
   thread_local std::vector<std::byte> other;
   other.resize(bytes);
   stand_in_(other.data(), inputs, count, bytes, {});

@@ -73,19 +73,32 @@ class Operator {
 
   double price() const { return price_; }
 
+  static constexpr std::uint32_t kTimeEvery = 16; // packets
+
+  /// What a packet of each of so many ranks takes, in ns, as it is measured at load and in service.
+  /// For shares of time: it differs from run to run.
+  std::uint64_t measured_ns(std::size_t ranks, std::size_t bytes) const {
+    const double price = measured_.load(std::memory_order_relaxed);
+    return static_cast<std::uint64_t>(price * static_cast<double>(ranks * bytes) / 1024);
+  }
+
  private:
   friend struct OperatorPlace; // which calls fold()
 
   void fold(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
             op::Copies copies) const;
+  void fold_once(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
+                 op::Copies copies) const;
+  void note_time(double ns) const;
   void fold_twice(std::byte* out, const std::byte* const* inputs, unsigned count, std::size_t bytes,
                   op::Copies copies) const;
 
   FoldProgram program_;
   Digest digest_;
   double price_;
+  mutable std::atomic<double> measured_; // ns for a KiB and rank
   op::ReduceKernel stand_in_;
-  mutable std::atomic<std::uint32_t> until_check_ = 0; // packets, about: threads may share them
+  mutable std::atomic<std::uint32_t> turn_ = 0; // packets, about: threads may share them
   mutable std::atomic<bool> disagrees_ = false;
   mutable std::atomic<std::uint64_t> packets_ = 0;
   mutable std::atomic<std::uint64_t> flagged_ = 0;

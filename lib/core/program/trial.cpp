@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -175,7 +176,8 @@ TrialData::TrialData(const Code& code) : bytes_(kSets * kInputs * kBytes) {
   }
 }
 
-Measurement::Measurement(const FoldProgram& program) : program_(program), data_(program.code()) {
+Measurement::Measurement(const FoldProgram& program, op::ReduceKernel kernel)
+    : program_(program), kernel_(kernel), data_(program.code()) {
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     const std::size_t moderate_set = 1 + 2 * (rank / TrialData::kInputs);
     inputs_[rank] = data_.input(moderate_set, rank % TrialData::kInputs);
@@ -183,7 +185,22 @@ Measurement::Measurement(const FoldProgram& program) : program_(program), data_(
 }
 
 void Measurement::fold() {
-  program_.reduce(out_.data(), inputs_.data(), kRanks, out_.size(), {});
+  if (kernel_ != nullptr) {
+    kernel_(out_.data(), inputs_.data(), kRanks, out_.size(), {});
+  } else {
+    program_.reduce(out_.data(), inputs_.data(), kRanks, out_.size(), {});
+  }
+}
+
+double Measurement::least_ns(int folds) {
+  using Clock = std::chrono::steady_clock;
+  auto least = Clock::duration::max();
+  for (int done = 0; done < folds; ++done) {
+    const auto begin = Clock::now();
+    fold();
+    least = std::min(least, Clock::now() - begin);
+  }
+  return static_cast<double>(std::chrono::nanoseconds(least).count()) / kRanks;
 }
 
 std::vector<std::byte> results_of(const TrialData& data, const FoldProgram& program) {

@@ -29,18 +29,23 @@ class TrialData {
   std::vector<std::byte> bytes_;
 };
 
-/// For those who have a clock: 1 KiB of each of eight ranks, of moderate numbers.
+/// What a fold takes: 1 KiB of each of eight ranks, of moderate numbers.
 class Measurement {
  public:
   static constexpr unsigned kRanks = 8;
 
-  explicit Measurement(const FoldProgram& program);
+  /// With a kernel, it folds in the program's place. Both outlive it.
+  explicit Measurement(const FoldProgram& program, op::ReduceKernel kernel = nullptr);
 
-  /// Folds them once.
-  void fold();
+  /// For a KiB and rank: the least of so many folds, since in the others the thread may have
+  /// waited.
+  double least_ns(int folds);
 
  private:
+  void fold();
+
   const FoldProgram& program_;
+  op::ReduceKernel kernel_;
   TrialData data_;
   std::array<const std::byte*, kRanks> inputs_{};
   std::array<std::byte, TrialData::kBytes> out_{};

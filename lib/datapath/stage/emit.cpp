@@ -23,9 +23,10 @@ static_assert(op::all_collectives_have(&op::CollectiveRow::receives, op::Who::ev
               "the result goes to every child: its own packet is what carries it");
 
 Emit::Emit(Pipeline& pipeline)
-    : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
-      rings_(pipeline.state.rings), reductions_(pipeline.state.reductions),
-      schedule_(pipeline.state.schedule), forward_(pipeline.state.forward) {}
+    : current_(pipeline.state.current), lines_(pipeline.state.lines),
+      incarnations_(pipeline.state.incarnations), rings_(pipeline.state.rings),
+      reductions_(pipeline.state.reductions), schedule_(pipeline.state.schedule),
+      forward_(pipeline.state.forward) {}
 
 unsigned Emit::collect(frame::Instant now) {
   unsigned frames = 0;
@@ -69,8 +70,11 @@ void Emit::count_special(const Entry& entry, RingState& ring, frame::Instant now
     ++ring.counters.hellos;
     return;
   }
+  const slot::Reduction::Task& task = entry.reduction.task();
+  lines_.charge_work(current_->ring_group_of(entry.ring),
+                     entry.by->measured_ns(task.frames.size(), task.result.size()));
   ++ring.counters.by_operator;
-  ring.counters.flagged += entry.by->count(entry.reduction.task().result) ? 1 : 0;
+  ring.counters.flagged += entry.by->count(task.result) ? 1 : 0;
   if (incarnations_.has_failing_operator(entry.ring)) {
     schedule_.expect(entry.ring, now.ns);
   }

@@ -3,6 +3,7 @@
 
 #include "conn/incarnations.hpp"
 #include "slot/reduction_queue.hpp"
+#include "stage/fair_queue.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
 #include "stage/schedule.hpp"
@@ -62,6 +63,7 @@ class Emit {
   void drain_connection_of(const frame::Frame& frame, frame::Instant now);
 
   const ring::CurrentRings& current_;
+  FairQueue& lines_;
   conn::Incarnations& incarnations_;
   RingStates& rings_;
   slot::ReductionQueue& reductions_;

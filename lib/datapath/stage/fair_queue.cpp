@@ -137,6 +137,18 @@ void FairQueue::charge(std::uint16_t ring_group, std::uint32_t bytes) {
   line.debt += cost_of(bytes);
 }
 
+void FairQueue::charge_work(std::uint16_t ring_group, std::uint64_t ns) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() / 2;
+  if (is_empty()) {
+    return;
+  }
+  Line& line = lines_[ring_group];
+  if (line.is_nowhere()) {
+    join(ring_group);
+  }
+  line.debt = static_cast<std::uint32_t>(std::min(line.debt + ns * kBytesPerNs, most));
+}
+
 std::optional<DropReason> FairQueue::put(frame::Frame& frame, std::uint16_t ring_group) {
   Line& line = lines_[ring_group];
   const bool is_full = line.frames >= 2 * (room() - size_);

@@ -40,6 +40,7 @@ class FairQueue {
   /// memory, a frame takes 190 ns and 0.095 ns for each byte (docs/lab/packet-path.md).
   /// Bytes alone would give a ring of short frames many times the time of one with long frames.
   static constexpr std::uint32_t kFrameCost = 2048;
+  static constexpr std::uint64_t kBytesPerNs = 10;
 
   /// What a line may cost in a turn. As much as the longest frame (9216 bytes and headers), so that
   /// no turn is in vain: then a frame takes constant time.
@@ -90,6 +91,10 @@ class FairQueue {
   /// The worker has sent a frame of so many bytes again for the ring group. Its line pays where
   /// others wait, from its next turns.
   void charge(std::uint16_t ring_group, std::uint32_t bytes);
+
+  /// The worker has spent so many ns on the ring group beside what its frames usually take. Its
+  /// line pays likewise.
+  void charge_work(std::uint16_t ring_group, std::uint64_t ns);
 
   /// Puts the frame at the end of its line. Otherwise the reason to drop it.
   std::optional<DropReason> put(frame::Frame& frame, std::uint16_t ring_group);
