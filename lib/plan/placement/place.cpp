@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -233,8 +232,8 @@ Placer::Candidate Placer::best_root(Search& search) {
 /// What is below each switch of the tree that was climbed last.
 std::vector<Branch> Placer::branches(SwitchIndex root) const {
   std::vector<Branch> branches(index_.switches());
-  for (const auto& list : std::views::reverse(at_distance_)) { // the lowest first
-    for (const SwitchIndex at : list) {
+  for (auto list = at_distance_.rbegin(); list != at_distance_.rend(); ++list) { // the lowest first
+    for (const SwitchIndex at : *list) {
       Branch& branch = branches[at];
       branch.ranks = ranks_[at];
       if (!branch.ranks.empty()) {
