@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import verdicts
+from digests import digest_of
 from judges import JUDGES
 from mistakes import MISTAKES, RULES
 from rules import broken
@@ -116,6 +117,12 @@ def digest(programs: Programs, text: str) -> str:
     return found[1] if found else "none"
 
 
+def judge_digest(programs: Programs, name: str) -> list[str]:
+    text = (ROOT / "config" / "operators" / f"{name}.weir").read_text()
+    found, due = digest(programs, text), digest_of(name, text).hex()
+    return [] if found == due else [f"found {found}, due {due}"]
+
+
 def digests_differ(programs: Programs) -> list[str]:
     """Blanks and comments are no part of an operator; each other character is."""
     text = (ROOT / "config" / "operators" / "f32-sum.weir").read_text()
@@ -135,6 +142,7 @@ def main() -> int:
         programs = Programs(build, Path(folder))
         shipped = {file.stem for file in (ROOT / "config" / "operators").glob("*.weir")}
         checks = [(f"{name}, by numpy", lambda name=name: judge(programs, name)) for name in JUDGES]
+        checks += [(f"{name}, digest", lambda name=name: judge_digest(programs, name)) for name in JUDGES]
         for name in JUDGES:
             text = ROOT / "config" / "operators" / f"{name}.weir"
             checks += [(f"{name}, rules on {level}", lambda text=text, level=level: broken(text, lambda inputs: programs.fold(text, inputs, level)))
