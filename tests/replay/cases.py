@@ -9,6 +9,8 @@ from typing import Callable, Iterator
 
 from jobs import JOBS, TIED_TO_PORTS, WINDOW, Job, Step
 from losses import LOSSES
+from operator_jobs import LOADED, OPERATOR_JOBS, TENANT, TENANTS
+from operators import Loaded, operators_yaml
 from roce import HELLO, RC_DATA, Roce, Stamped, flipped, parse_roce, read_stamped, resigned
 from tree import Child
 
@@ -78,6 +80,8 @@ class Case:
     note: str
     derivation: Derivation | None = None  # input frames from those of the capture; None: the capture unchanged
     job: Job | None = None  # instead of a derivation: frames made of the capture's hellos
+    loaded: tuple[Loaded, ...] = ()  # operators of the users' own
+    tenant: str = ""  # whose ring it is
 
     ring, first_session, parent = 7, 1, None
 
@@ -89,6 +93,10 @@ class Case:
     def children(self) -> list[Child]:
         """The members: no ring of a capture is one of a tree."""
         return [Child(rank, rank, rank if self.member_ports else None) for rank in range(self.world)]
+
+    @property
+    def operators(self) -> list[str]:
+        return [one.name for one in self.loaded if not one.tenants or self.tenant in one.tenants]
 
     @property
     def stations(self) -> list[tuple[str, ...]]:
@@ -149,6 +157,10 @@ def job_case(name: str, job: Job) -> Case:
     return replace(case, window=WINDOW, job=job)
 
 
+def operator_case(name: str, job: Job) -> Case:
+    return replace(job_case(name, job), loaded=LOADED, tenant=TENANT)
+
+
 WHOLE = (
     ring_case("ring4-f32-mtu1024-psnwrap", 4, 1024, 16384, "4 ranks, f32, PSN wrapping 2^24", hellos_first,
               member_ports=True),
@@ -178,6 +190,7 @@ CASES = {c.name: c for c in WHOLE + (
     ring_case("ring3-i32-mtu256-trailers", 3, 256, 4096, "bytes of all kinds behind the ICRCs", trailers,
               "ring3-i32-mtu256-noimm"),
     *(job_case(name, job) for name, job in (JOBS | LOSSES).items()),
+    *(operator_case(name, job) for name, job in OPERATOR_JOBS.items()),
 )}
 
 
@@ -187,6 +200,8 @@ def ring_yaml(case: Case) -> str:
                     enumerate(case.port_macs))
     members = "".join(f"      - {{ ip: {ip}{f', port: p{r}' if case.member_ports else ''} }}\n"
                       for r, ip in enumerate(case.members))
+    tenants = "tenants:\n" + "".join(f"  - {{ name: {name} }}\n" for name in TENANTS) if case.tenant else ""
+    owner = f"    tenant: {case.tenant}\n" if case.tenant else ""
     return ("# SPDX-License-Identifier: BSD-3-Clause\n"
             f"# {case.source}: {case.note}.\n"
             "# Written by tests/replay/expect.py --write; edit cases.py instead.\n"
@@ -194,5 +209,6 @@ def ring_yaml(case: Case) -> str:
             f"ports:\n{ports}"
             "lcores:\n  - { id: 0, roles: [control, rx, worker, tx] }\n"
             "l2: { aging_s: 300 }\n"
+            f"{tenants}{operators_yaml(case.loaded)}"
             f"rings:\n  - id: 7\n    window: {case.window}\n    max_message_bytes: {case.max_message_bytes}\n"
-            f"    mtu: {case.mtu}\n    members:\n{members}")
+            f"    mtu: {case.mtu}\n{owner}    members:\n{members}")

@@ -13,7 +13,8 @@ SUM, MIN, MAX, PRODUCT, AND, OR, XOR = range(7)
 TYPES, OPERATIONS = 14, 7
 BITWISE, FLOATS = (AND, OR, XOR), (F32, F16, BF16, F64, E4M3, E5M2)
 INTEGERS = {I8: "b", U8: "B", I16: "h", U16: "H", I32: "i", U32: "I", I64: "q", U64: "Q"}
-ELEMENT_BYTES = {F32: 4, F64: 8, F16: 2, BF16: 2, E4M3: 1, E5M2: 1} | {
+AS_OPERATOR = 255  # §12
+ELEMENT_BYTES = {F32: 4, F64: 8, F16: 2, BF16: 2, E4M3: 1, E5M2: 1, AS_OPERATOR: 8} | {
     dtype: struct.calcsize(letter) for dtype, letter in INTEGERS.items()}
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Callable, Iterator, NamedTuple
 
 from roce import (ALL_REDUCE, BARRIER, BROADCAST, HELLO, MAGIC, PARTIAL, RC_COMPARE_SWAP, RC_DATA, RC_FETCH_ADD,
-                  RC_READ, RESULT, SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE, VERSION, Ina, Roce, flipped, icrc,
-                  internet_checksum, parse_roce, resigned)
+                  RC_READ, RESULT, SEND_LAST_INVALIDATE, SEND_ONLY_INVALIDATE, VERSION, VERSION_WITH_TABLE, Ina,
+                  Roce, flipped, icrc, internet_checksum, parse_roce, resigned)
 
 WORLD, MTU, WINDOW, RING = 3, 256, 4, 7
 STRANGER = bytes.fromhex("5254000000fe")  # a station behind p3
@@ -83,13 +83,14 @@ class Run:
     own_qp: int = 0  # told in the hello; 0: the switch does nothing about losses
     psn: int = 0x001000  # of rank 0's hello; rank r's is 0x1000 * r higher
     ring: int = RING
+    table: bytes = b""  # of operators, in the hellos (§12)
 
     @property
     def world(self) -> int:
         return len(self.hellos)
 
     def header(self, rank: int, /, **said: int) -> Ina:
-        usual = Ina(MAGIC, VERSION, op=0, dtype=1, flags=0, ring=self.ring, rank=rank, world=self.world, msg=0,
+        usual = Ina(MAGIC, VERSION_WITH_TABLE if self.table else VERSION, op=0, dtype=1, flags=0, ring=self.ring, rank=rank, world=self.world, msg=0,
                     msg_len=0, epoch=self.epoch, session=self.session, collective=ALL_REDUCE, ack_timeout=0, root=0,
                     qp=0)
         return usual._replace(**said)
@@ -100,8 +101,9 @@ class Run:
         return rebuilt(self.hellos[rank], opcode, self.qp, psn, payload, message_bytes or len(payload))
 
     def hello(self, rank: int, /, **said: int) -> bytes:
-        ina = self.header(rank, **({"collective": HELLO, "session": self.nonce, "qp": self.own_qp} | said))
-        return self.packet(rank, WRITE_ONLY, 0, Ina.LAYOUT.pack(*ina))
+        usual = {"collective": HELLO, "session": self.nonce, "qp": self.own_qp, "msg_len": len(self.table)}
+        ina = self.header(rank, **(usual | said))
+        return self.packet(rank, WRITE_ONLY, 0, Ina.LAYOUT.pack(*ina) + self.table)
 
     def first(self, rank: int, msg: int, /, **said: int) -> bytes:
         ina = self.header(rank, **({"msg": msg, "msg_len": MTU} | said))

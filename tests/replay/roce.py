@@ -102,8 +102,8 @@ class Ina(NamedTuple):
 
 assert Ina.LAYOUT.size == INA_LEN
 MAGIC = 0x57454952
-VERSION = 2
-VERSIONS = VERSION, 3  # 3: of a run with operators (§12), which no case here has
+VERSION, VERSION_WITH_TABLE = 2, 3  # 3: of a run with operators (§12)
+VERSIONS = VERSION, VERSION_WITH_TABLE
 RESULT, PARTIAL = 1, 2  # flags
 ALL_REDUCE, HELLO, BROADCAST, BARRIER = range(4)
 

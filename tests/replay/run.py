@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import expect
+from operators import with_texts
 from roce import describe, read_stamped, stamped_pcap_bytes
 from switch_model import Switch
 
@@ -61,7 +62,7 @@ def compare_frames(switch: Switch, got: list[bytes]) -> None:
 def check_tree(case: expect.TreeCase, directory: Path) -> None:
     """The model looks at its timers when the switch was seen to."""
     config, sent, received = (directory / f"{case.name}.{kind}" for kind in ("yaml", "in.pcap", "out.pcap"))
-    config.write_text(expect.tree_yaml(case))
+    config.write_text(with_texts(expect.tree_yaml(case)))
     sent.write_bytes(stamped_pcap_bytes(case.frames()))
     stats = replay(config, sent, received, case.first_session)
     got = read_stamped(received)
@@ -114,7 +115,8 @@ def check(case: str, directory: Path) -> None:
     tree = expect.TREE_CASES.get(case)
     if tree:
         return check_tree(tree, directory)
-    expected, config = HERE / "expected" / f"{case}.txt", HERE / "rings" / f"{case}.yaml"
+    expected, config = HERE / "expected" / f"{case}.txt", directory / "switch.yaml"
+    config.write_text(with_texts((HERE / "rings" / f"{case}.yaml").read_text()))
     frames, first, second = (directory / f"{name}.pcap" for name in ("in", "first", "second"))
     expect.write_input(case, frames)
     stats = replay(config, frames, first)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple, Protocol, Sequence
 
-from fold import ELEMENT_BYTES, TYPES, fold, is_reducible
+from fold import AS_OPERATOR, ELEMENT_BYTES, TYPES, fold, is_reducible
+from operators import FIRST_NUMBER, are_alike, by_number, fold_by, is_table, left_of, may_be_table
 from recovery_model import Flow, Voice, plus, turned_around
 from recovery_rules import Rules
 from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
@@ -45,6 +46,8 @@ class Configuration(Ring, Place, Protocol):
     @property
     def stations(self) -> Sequence[Sequence[str]]: ...  # MAC addresses behind each port
     @property
+    def operators(self) -> Sequence[str]: ...  # that the switch grants to the ring
+    @property
     def first_session(self) -> int: ...
     @property
     def world(self) -> int: ...
@@ -67,6 +70,11 @@ class Message:
 def agreement(ina: Ina) -> tuple[int, ...]:
     """The fields on which all ranks must agree (§2)."""
     return ina.op, ina.dtype, ina.msg_len, ina.collective, ina.root
+
+
+def said_in_hello(ina: Ina) -> tuple[int, ...]:
+    """The fields of hellos on which all must agree; their data are compared by themselves."""
+    return ina.op, ina.dtype
 
 
 def disagreement_of(theirs: tuple[int, ...], own: tuple[int, ...]) -> str | None:
@@ -157,6 +165,10 @@ class Waiting:
     def run(self) -> Run:
         return self.ina.epoch, self.ina.session
 
+    @property
+    def table(self) -> bytes:
+        return table_of(self.roce)
+
 
 Run = tuple[int, int]  # (epoch, nonce)
 
@@ -164,6 +176,15 @@ Run = tuple[int, int]  # (epoch, nonce)
 def run_of(ina: Ina) -> Run:
     """Of a hello, or of its result."""
     return ina.epoch, ina.msg if ina.flags & RESULT else ina.session
+
+
+def is_hello(roce: Roce, ina: Ina) -> bool:
+    """What has other data than a table of operators is none (§2a)."""
+    return ina.collective == HELLO and may_be_table(ina.version, len(table_of(roce)))
+
+
+def table_of(hello: Roce) -> bytes:
+    return hello.payload[INA_LEN:]
 
 
 def told_qp(ina: Ina) -> int:
@@ -208,6 +229,7 @@ class Incarnation:
     connections: list[Connection]  # by line
     ports: list[int]  # by child, those of the hellos
     stations: dict[bytes, int]  # source MACs of the hellos of ranks: their ports
+    operators: dict[int, str]  # by number (§12)
     news_ns: int  # when anybody last brought something new
     up: Cursor  # of partial sums; unused on the root
     down: Cursor  # of results
@@ -468,10 +490,10 @@ class Switch:
         line = self.line(entry.line)
         if self.tree.is_switch(line.sender) and (refusal := self.wrong_flags(ina, line)):
             return refusal
-        if line.kind is Kind.ENTERING and ina.collective == HELLO and run_of(ina) != (now.epoch, now.nonce):
+        if line.kind is Kind.ENTERING and is_hello(roce, ina) and run_of(ina) != (now.epoch, now.nonce):
             return None
         if ina.session != self.session_from(line):
-            if ina.collective != HELLO or line.kind is Kind.ENTERING:
+            if not is_hello(roce, ina) or line.kind is Kind.ENTERING:
                 return "wrong_session"
             if (ina.epoch, ina.session) != (now.epoch, now.nonce):
                 return None
@@ -533,9 +555,9 @@ class Switch:
                 self.note(roce, State.BARRED)
             return self.drop(index, "partial_of_unknown_ring")
         state = self.after_foreign_header(entry, roce, ina)
-        if entry and entry.state is State.DEAD and ina.collective == HELLO:
+        if entry and entry.state is State.DEAD and is_hello(roce, ina):
             return self.drop(index, "dead_connection")
-        if entry and entry.state not in (State.LIVE, State.DEAD) or ina.collective == HELLO and entry is None:
+        if entry and entry.state not in (State.LIVE, State.DEAD) or is_hello(roce, ina) and entry is None:
             self.note(roce, state)
         if state is State.BARRED or entry and entry.state is State.DEAD:
             return self.drop(index, "unannounced")
@@ -546,7 +568,7 @@ class Switch:
     def after_foreign_header(self, entry: Connection | None, roce: Roce, ina: Ina) -> State:
         """After a hello that passed, a ring's messages pass once another switch has answered that host's hello. The
         hello alone opens nothing: a host that goes back to its hello repeats the hello too."""
-        if ina.collective == HELLO:
+        if is_hello(roce, ina):
             if entry is None or entry.state is not State.DEAD:
                 self.hear_foreign_hello(roce, ina)
             return State.ANNOUNCED
@@ -626,12 +648,12 @@ class Switch:
             return flags
         if ina.collective not in (ALL_REDUCE, HELLO, BROADCAST, BARRIER):
             return "unsupported_collective"
-        if ina.dtype >= TYPES or (ina.collective in (ALL_REDUCE, HELLO) and not is_reducible(ina.op, ina.dtype)):
+        if not self.has_operation(ina):
             return "unsupported_pair"
         climbs = ina.collective == HELLO and ina.flags & PARTIAL
         if not climbs and (ina.root if ina.collective != BROADCAST else ina.root >= self.case.world):
             return "bad_root"
-        if ina.collective == HELLO and (wrong := self.wrong_hello(ina, line)):
+        if ina.collective == HELLO and (wrong := self.wrong_hello(ina, roce, line)):
             return wrong
         if ina.collective == BARRIER and ina.msg_len:
             return "barrier_data"
@@ -640,6 +662,13 @@ class Switch:
         if ina.msg_len % ELEMENT_BYTES[ina.dtype]:
             return "partial_element"
         return None if self.fits(roce, self.message_of(ina, roce.psn), 0) else "length_mismatch"
+
+    @staticmethod
+    def has_operation(ina: Ina) -> bool:
+        """Of the users' own operators only all-reduces are made."""
+        if ina.dtype == AS_OPERATOR:
+            return ina.collective == ALL_REDUCE and ina.op >= FIRST_NUMBER
+        return ina.dtype < TYPES and (ina.collective not in (ALL_REDUCE, HELLO) or is_reducible(ina.op, ina.dtype))
 
     def wrong_flags(self, ina: Ina, line: Line) -> str | None:
         """By kind of child, or from the parent."""
@@ -652,10 +681,11 @@ class Switch:
             return "partial_flag" if ina.flags & PARTIAL else "raw_from_switch"
         return "reserved_bits" if ina.flags & ~(RESULT | PARTIAL) else None
 
-    def wrong_hello(self, ina: Ina, line: Line) -> str | None:
+    def wrong_hello(self, ina: Ina, roce: Roce, line: Line) -> str | None:
         is_ranks = not ina.flags
         nonce = run_of(ina)[1]
-        if ina.msg_len or is_ranks and ina.msg:
+        has_table = may_be_table(ina.version, ina.msg_len) and is_table(table_of(roce), may_lack=not is_ranks)
+        if not has_table or is_ranks and ina.msg:
             return "bad_hello"
         if not nonce:
             return "bad_nonce"
@@ -708,7 +738,7 @@ class Switch:
                 if same:
                     other.heard = hello.heard
                 return self.drop(hello.index, "repeat_held" if same else "hello_conflict")
-        disagreement = self.disagreement_with_set(ina, hello.run)
+        disagreement = self.disagreement_with_set(hello.roce, ina, hello.run)
         if disagreement:
             return self.drop(hello.index, disagreement)
         waiting.append(hello)
@@ -723,10 +753,15 @@ class Switch:
             else:
                 self.begin(complete, None)
 
-    def disagreement_with_set(self, ina: Ina, run: Run) -> str | None:
-        theirs = (agreement(message_zero(other.ina, 0).ina) for other in self.set_of(run))
-        own = agreement(message_zero(ina, 0).ina)
-        return next((name for other in theirs if (name := disagreement_of(other, own))), None)
+    def disagreement_with_set(self, roce: Roce, ina: Ina, run: Run) -> str | None:
+        """Of a hello, or of its result, with those that wait."""
+        own = said_in_hello(ina)
+        for other in self.set_of(run):
+            if disagreement := disagreement_of(said_in_hello(other.ina), own):
+                return disagreement
+            if not are_alike(other.table, table_of(roce)):
+                return "operator_tables_differ"
+        return None
 
     def set_of(self, run: Run) -> list[Waiting]:
         """The hellos that wait for a run, by child."""
@@ -744,7 +779,11 @@ class Switch:
         self.send_climb(climb)
 
     def climbing_frame(self, last: Waiting) -> bytes:
-        return framed(last.roce, self.climbing_header(last.ina), b"")
+        return framed(last.roce, self.climbing_header(last.ina), self.table_of_set(last.run))
+
+    def table_of_set(self, run: Run) -> bytes:
+        """What is left of the operators at this switch (§12.2)."""
+        return left_of([hello.table for hello in self.set_of(run)], self.case.operators)
 
     def climbing_header(self, ina: Ina) -> Ina:
         return ina._replace(flags=PARTIAL, root=self.tree.lo, msg=digest_of(self.case))
@@ -781,9 +820,11 @@ class Switch:
         hellos = self.complete_set(run)
         if hellos is None:
             return self.drop(index, "total_without_set")
-        disagreement = self.disagreement_with_set(ina, run)
+        disagreement = self.disagreement_with_set(roce, ina, run)
         if disagreement:
             return self.drop(index, disagreement)
+        if left_of([table_of(roce), self.table_of_set(run)], self.case.operators) != table_of(roce):
+            return self.drop(index, "operator_tables_differ")  # it names what has not gone up
         self.begin(hellos, packet)
 
     # -- the beginning
@@ -791,6 +832,7 @@ class Switch:
     def begin(self, hellos: list[Waiting], result: Packet | None) -> None:
         """`hellos` are by child. `result`: the parent's, by which a switch that has one begins."""
         self.end_incarnation()
+        table = table_of(result.roce) if result else self.table_of_set(hellos[0].run)
         stays = self.runs_that_stay(hellos[0].run)
         for waiting in self.waiting:
             for other in waiting:
@@ -807,7 +849,7 @@ class Switch:
         parents_session = the_ina(result.roce).session if result else 0
         stations = {h.roce.frame[6:12]: h.port for h in reversed(hellos) if not self.tree.is_switch(h.line)}
         self.incarnation = Incarnation(*hellos[0].run, session, parents_session, connections, [h.port for h in hellos],
-                                       stations, self.now, Cursor(), Cursor())
+                                       stations, by_number(table, self.case.operators), self.now, Cursor(), Cursor())
         for packet in arrived:
             self.into_slot(packet)
 
@@ -848,6 +890,8 @@ class Switch:
         if entry is None or entry is not now.connections[line.number]:
             return self.drop(index, "no_connection")
         entry.seen_ns = self.now
+        if ina.dtype == AS_OPERATOR and ina.op not in now.operators:
+            return self.drop(index, "operator_not_granted")
         self.enter(Packet(index, roce, line.number, self.message_of(ina, roce.psn), 0), entry)
 
     def enter(self, packet: Packet, connection: Connection) -> None:
@@ -937,12 +981,20 @@ class Switch:
     def complete(self, slot: Slot, last: int) -> None:
         """All children's packets have come."""
         parts = [slot.packets[child].data for child in range(len(self.tree.children))]
-        slot.sum = result_of(slot.packets[0].message.ina, parts, self.tree.children)
+        slot.sum = self.sum_of(slot.packets[0].message.ina, parts)
         self.completed += 1
         if self.tree.parent:
             return self.release_sums(last)
         slot.result = slot.sum
         self.release_results(last)
+
+    def sum_of(self, ina: Ina, parts: list[bytes]) -> bytes:
+        assert self.incarnation
+        if ina.collective == HELLO:
+            return left_of(parts, self.case.operators)
+        if ina.dtype == AS_OPERATOR:
+            return fold_by(self.incarnation.operators[ina.op], parts)
+        return result_of(ina, parts, self.tree.children)
 
     def has_left(self, slot: Slot, line: int) -> bool:
         """Whether the slot's packet has left on the line."""

@@ -3,12 +3,13 @@
 capture for weir-replay. What becomes of forged frames is written by hand."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Callable, Protocol
 
-from fold import BF16, E4M3, E5M2, F16, F64, I8, I16, I32, MAX, MIN, U16, U64, XOR
+from fold import AS_OPERATOR, BF16, E4M3, E5M2, F16, F64, I8, I16, I32, MAX, MIN, U16, U64, XOR
 from jobs import Step
+from operators import EMPTY, Loaded, entries, entry, fields_by, operators_yaml
 from recovery_model import ACKNOWLEDGE, plus, rebuilt
 from roce import BARRIER, BROADCAST, PARTIAL, RC_DATA, RESULT, Ina, Roce, Stamped, serial
 from tree import Child, Parent, Tree
@@ -24,6 +25,18 @@ THREE_LEVELS = Ring(Node("core0", (Node("spine0", (Node("rack0", (2,)), 1)), Nod
 TYPES = [Message(100), Message(90, F16), Message(90, BF16), Message(200, E4M3), Message(201, E5M2), Message(30, F64),
          Message(100, I32), Message(33, U16, MAX), Message(75, I8, XOR), Message(20, U64, MIN), Message(7, I16)]
 SOME = [Message(100), Message(30, I32), Message(150, F16)]  # five packets
+
+
+# Each switch has other operators; what one of them lacks nobody has.
+CLIPPED, MAXLOC, VALID, MXFP8 = range(128, 132)
+NUMBERS = (CLIPPED, "clipped-i8-sum"), (MAXLOC, "maxloc"), (VALID, "valid-sum"), (MXFP8, "mxfp8-e4m3-sum")
+LOADED = (("rack0", tuple(name for _, name in NUMBERS)), ("rack1", ("mxfp8-e4m3-sum", "clipped-i8-sum", "valid-sum")),
+          ("spine0", ("clipped-i8-sum", "maxloc", "mxfp8-e4m3-sum")),
+          ("core0", ("f32-sum", "clipped-i8-sum", "valid-sum", "mxfp8-e4m3-sum", "maxloc")))
+OPERATORS = {"two-racks": replace(TWO_RACKS, numbers=NUMBERS, loaded=LOADED),
+             "three-levels": replace(THREE_LEVELS, numbers=NUMBERS, loaded=LOADED)}
+BY_OPERATORS = [Message(60, AS_OPERATOR, CLIPPED, by="clipped-i8-sum"), Message(100, AS_OPERATOR, MXFP8, by="mxfp8-e4m3-sum"),
+                Message(0, AS_OPERATOR, CLIPPED, by="clipped-i8-sum"), Message(30, I32)]
 
 
 # -- what a link's rule is about
@@ -143,6 +156,13 @@ def run_after_run(network: Network) -> None:
     send(network, *SOME, *SOME)
 
 
+def operators(network: Network) -> None:
+    """Sums by operators, nested as the tree is; each switch lacks some"""
+    begin(network)
+    for _ in range(3):
+        send(network, *BY_OPERATORS)
+
+
 # -- jobs with forged frames
 
 
@@ -255,6 +275,42 @@ def rogue_parent(network: Network) -> None:
     send(network, *SOME)
 
 
+def rogue_operators(network: Network) -> None:
+    """Tables of switches that differ, or name what has not gone up; and messages by what the table lacks"""
+    own, low = entries(network.ring.table), entry(CLIPPED - 1, "clipped-i8-sum")
+    other, other_last = entry(CLIPPED, "maxloc"), entry(MXFP8, "maxloc")
+    network.say_hello([2, 3])
+    network.wait(MS)
+    above = network.hosts[1]  # whose results come to rack1 from the spine
+    result = above.hello_header()._replace(flags=RESULT, msg=network.nonce, session=0xBAD)
+    for fate, rows in (("operator_tables_differ", own), ("operator_tables_differ", [other, EMPTY, EMPTY, EMPTY]),
+                       ("operator_tables_differ", [own[0], EMPTY, EMPTY]), ("operator_tables_differ", []),
+                       ("bad_hello", [low, EMPTY, EMPTY, EMPTY])):
+        network.inject("rack1", with_table(above, result, rows), "drop." + fate)
+    last = network.hosts[1]  # of rack0
+    digest = network.members["rack0"].switch.climbing_header(last.hello_header()).msg
+    climbing = last.hello_header()._replace(flags=PARTIAL, msg=digest, root=0)
+    for fate, rows in (("operator_tables_differ", [other, *own[1:]]), ("operator_tables_differ", [*own[:3], other_last]),
+                       ("operator_tables_differ", own[:3]), ("operator_tables_differ", []),
+                       ("bad_hello", [low, *own[1:]]), ("bad_hello", [own[0], own[0], EMPTY, EMPTY])):
+        network.inject("spine0", with_table(last, climbing, rows), "drop." + fate)
+    network.say_hello([0, 1])
+    network.run()
+    send(network, *BY_OPERATORS)
+    for number in (MAXLOC, VALID, MXFP8 + 1):  # rack0 has the first two
+        for name, host, said in (("rack0", network.hosts[0], {"session": session_of(network, "rack0")}),
+                                 ("spine0", last, {"session": session_of(network, "spine0"), "flags": PARTIAL}),
+                                 ("rack0", network.hosts[3], {"session": session_of(network, "spine0"), "flags": RESULT})):
+            message = host.header(msg=5, **said, **fields_by(number))
+            network.inject(name, forged(host, next_place(host), message), "drop.operator_not_granted")
+    send(network, *BY_OPERATORS)
+
+
+def with_table(host: Host, hello: Ina, rows: list[bytes]) -> bytes:
+    """A hello, or its result, with other operators."""
+    return forged(host, 0, hello._replace(msg_len=sum(map(len, rows))), b"".join(rows), qp=0x999)
+
+
 def partial_of_unknown_ring(network: Network) -> None:
     """Partial sums and climbing hellos of a ring that this switch does not know are never passed on"""
     begin(network)
@@ -332,6 +388,10 @@ class TreeCase:
         return self.place.ring
 
     @property
+    def operators(self) -> tuple[str, ...]:
+        return self.place.operators
+
+    @property
     def mtu(self) -> int:
         return self.place.mtu
 
@@ -382,7 +442,10 @@ JOBS = {f"{name}-{tree}": TreeJob(ring, play, rules) for tree, ring in TREES.ite
             ("no-buffer", receiver_without_buffer, nothing), ("run-after-run", run_after_run, nothing))}
 JOBS |= {"rogue-child": TreeJob(TWO_RACKS, rogue_child), "rogue-rank": TreeJob(TWO_RACKS, rogue_rank),
          "rogue-parent": TreeJob(TWO_RACKS, rogue_parent),
-         "partial-of-unknown-ring": TreeJob(TWO_RACKS, partial_of_unknown_ring)}
+         "partial-of-unknown-ring": TreeJob(TWO_RACKS, partial_of_unknown_ring),
+         "operators-two-racks": TreeJob(OPERATORS["two-racks"], operators, lost_hellos),
+         "operators-three-levels": TreeJob(OPERATORS["three-levels"], operators, on_each_link("lose")),
+         "rogue-operators": TreeJob(OPERATORS["two-racks"], rogue_operators)}
 TREE_CASES = {case.name: case for name, job in JOBS.items() for place in places(job.ring)
               for case in (TreeCase(f"tree-{name}-{place.name}", job, place),)}
 
@@ -404,6 +467,7 @@ def tree_yaml(case: TreeCase) -> str:
             f"ports:\n{ports}"
             "lcores:\n  - { id: 0, roles: [control, rx, worker, tx] }\n"
             "l2: { aging_s: 300 }\n"
+            f"{operators_yaml([Loaded(name) for name in case.operators])}"
             f"rings:\n  - id: {case.ring}\n    window: {case.window}\n    max_message_bytes: {case.max_message_bytes}\n"
             f"    mtu: {case.mtu}\n    members:\n{members}{parent}{children}")
 

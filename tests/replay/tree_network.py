@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Callable, Iterator, NamedTuple, Sequence
 
 from fold import BF16, E4M3, E5M2, ELEMENT_BYTES, F16, F32, F64
+from operators import table
 from recovery_model import (ACKNOWLEDGE, ACK, NAK, RNR, SEQUENCE_ERROR, UNLIMITED_CREDITS, ack_timeout_ns, follows, plus,
                             rebuilt, rnr_wait_ns, syndrome_of)
-from roce import (ALL_REDUCE, BARRIER, HELLO, INA_LEN, MAGIC, RC_DATA, VERSION, Ina, Roce, Stamped, describe, flipped,
-                  parse_roce, serial)
+from roce import (ALL_REDUCE, BARRIER, HELLO, INA_LEN, MAGIC, RC_DATA, VERSION, VERSION_WITH_TABLE, Ina, Roce, Stamped,
+                  describe, flipped, parse_roce, serial)
 from switch_model import Sent, Switch, the_ina
 from tree import Child, Parent
 
@@ -45,13 +46,14 @@ class Message:
     op: int = 0
     collective: int = ALL_REDUCE
     root: int = 0
+    by: str = field(default="", repr=False)  # the operator that `op` is the number of
 
     @property
     def bytes(self) -> int:
         return 0 if self.collective == BARRIER else self.elements * ELEMENT_BYTES[self.dtype]
 
     def data(self, rank: int, number: int) -> bytes:
-        """Some numbers, no NaN among them."""
+        """Some numbers, no NaN among them; for an operator of the users' own, anything."""
         rng = random.Random(f"{rank} {number} {self}")
         if self.dtype in (F32, F64):
             values = [rng.uniform(-1, 1) * 2.0 ** rng.randrange(-9, 9) for _ in range(self.elements)]
@@ -76,10 +78,16 @@ class Ring:
     is_tied: bool = True  # the configuration ties ranks to their ports
     ack_timeout: int = 14
     ring: int = RING
+    numbers: tuple[tuple[int, str], ...] = ()  # of operators, as the hosts' hellos have them
+    loaded: tuple[tuple[str, tuple[str, ...]], ...] = ()  # operators, by switch
 
     @property
     def world(self) -> int:
         return ranks_below(self.tree)
+
+    @property
+    def table(self) -> bytes:
+        return table(dict(self.numbers))
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -110,6 +118,10 @@ class Place:
     @property
     def ring(self) -> int:
         return self.of.ring
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        return dict(self.of.loaded).get(self.name, ())
 
     @property
     def mtu(self) -> int:
@@ -247,15 +259,16 @@ class Host:
         return self.template(self.successor, self.responder(self.successor))
 
     def header(self, /, **said: int) -> Ina:
-        usual = Ina(MAGIC, VERSION, op=0, dtype=0, flags=0, ring=self.ring.ring, rank=self.rank, world=self.ring.world,
+        usual = Ina(MAGIC, VERSION_WITH_TABLE if self.ring.table else VERSION, op=0, dtype=0, flags=0, ring=self.ring.ring, rank=self.rank, world=self.ring.world,
                     msg=0, msg_len=0, epoch=EPOCH, session=self.session, collective=ALL_REDUCE, ack_timeout=0, root=0, qp=0)
         return usual._replace(**said)
 
     def hello_header(self) -> Ina:
-        return self.header(session=self.nonce, collective=HELLO, ack_timeout=self.ring.ack_timeout, qp=self.requester(self.rank))
+        return self.header(session=self.nonce, collective=HELLO, msg_len=len(self.ring.table),
+                           ack_timeout=self.ring.ack_timeout, qp=self.requester(self.rank))
 
     def say_hello(self) -> None:
-        self.put([Outgoing(SEND_ONLY_IMM, self.hello_header(), b"")])
+        self.put([Outgoing(SEND_ONLY_IMM, self.hello_header(), self.ring.table)])
 
     def frame(self, psn: int) -> bytes:
         packet = self.packets[psn]

@@ -7,7 +7,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from fold import BF16, E4M3, E5M2, ELEMENT_BYTES, F16, F32, F64, INTEGERS, OPERATIONS
+from fold import AS_OPERATOR, BF16, E4M3, E5M2, ELEMENT_BYTES, F16, F32, F64, INTEGERS, OPERATIONS
+from operators import EMPTY, entry, fold_by
 from roce import BARRIER, BROADCAST, HELLO, INA_LEN, PARTIAL, RC_DATA, RESULT, Ina, Roce, parse_roce, serial
 from switch_model import Sent
 from tree import PARENT, Kind, Line, digest_of
@@ -29,25 +30,39 @@ def reduced(op: int, dtype: int, codes: tuple[int, ...]) -> int:
                else reduce_integers(INTEGER_NAMES[dtype], name, codes))
 
 
-def folded(message: Message, parts: list[bytes]) -> bytes:
+def folded(message: Message, parts: list[bytes], mtu: int) -> bytes:
+    if message.dtype == AS_OPERATOR:
+        return b"".join(fold_by(message.by, packets) for packets in zip(*(packets_of(part, mtu) for part in parts)))
     size = ELEMENT_BYTES[message.dtype]
     columns = zip(*([int.from_bytes(part[at:at + size], "little") for at in range(0, len(part), size)] for part in parts))
     return b"".join(reduced(message.op, message.dtype, column).to_bytes(size, "little") for column in columns)
 
 
+def packets_of(data: bytes, mtu: int) -> list[bytes]:
+    """A message's data as its packets have them."""
+    return [data[max(at - INA_LEN, 0):at - INA_LEN + mtu] for at in range(0, INA_LEN + len(data), mtu)]
+
+
 @cache
-def sum_of(node: Node | int, lo: int, message: Message, number: int) -> bytes:
+def sum_of(node: Node | int, lo: int, message: Message, number: int, mtu: int) -> bytes:
     """What the switch `node`, whose first rank is `lo`, makes of a message."""
     parts, at, chosen = [], lo, None
     assert isinstance(node, Node)
     for below in node.below:
         for child in [1] * below if isinstance(below, int) else [below]:
-            parts.append(message.data(at, number) if child == 1 else sum_of(child, at, message, number))
+            parts.append(message.data(at, number) if child == 1 else sum_of(child, at, message, number, mtu))
             chosen = parts[-1] if at <= message.root < at + ranks_below(child) else chosen
             at += ranks_below(child)
     if message.collective == BROADCAST:
         return parts[-1] if chosen is None else chosen
-    return b"" if message.collective == BARRIER else folded(message, parts)
+    return b"" if message.collective == BARRIER else folded(message, parts, mtu)
+
+
+def operators_of(ring: Ring, name: str) -> bytes:
+    """The table that the switch and all below it have in common."""
+    loaded = [dict(ring.loaded).get(below, ()) for below in names_in(node_named(ring.tree, name))]
+    return b"".join(entry(number, operator) if all(operator in one for one in loaded) else EMPTY
+                    for number, operator in ring.numbers)
 
 
 def node_named(tree: Node, name: str) -> Node:
@@ -117,12 +132,10 @@ class Watch:
         ina = roce.ina() if k == 0 else None
         if k == 0:
             self.check_header(member, ina, number, goes_up, host.nonce)
-        if not number:
-            return
-        message = host.messages[number - 1]
         name = member.place.name if goes_up else self.network.root
         lo = member.place.children[0].lo if goes_up else 0
-        data = sum_of(node_named(self.ring.tree, name), lo, message, number)
+        data = (sum_of(node_named(self.ring.tree, name), lo, host.messages[number - 1], number, self.ring.mtu) if number
+                else operators_of(self.ring, name))
         start = 0 if k == 0 else k * self.ring.mtu - INA_LEN
         want = data[start:(k + 1) * self.ring.mtu - INA_LEN]
         if roce.payload[INA_LEN if k == 0 else 0:] != want:
@@ -151,7 +164,7 @@ class Watch:
     # -- what hosts see
 
     def check_total(self, host: Host, number: int, _: Ina, data: bytes) -> None:
-        if number and data != sum_of(self.ring.tree, 0, host.messages[number - 1], number):
+        if number and data != sum_of(self.ring.tree, 0, host.messages[number - 1], number, self.ring.mtu):
             raise Wrong(f"rank {host.rank} gets another total of message {number}")
 
     # -- along each connection
