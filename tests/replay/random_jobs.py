@@ -5,7 +5,7 @@
     random_jobs.py --seeds 1:500             this many jobs
     random_jobs.py --seeds 7 --keep DIR      one, and keep its capture and configuration in DIR
 
-A job has restarts, repeats, strangers and noise in a random order. Needs build/app/weir-replay.
+A job has restarts, repeats, strangers, operators and noise in a random order. Needs build/app/weir-replay.
 Ends in "random jobs: N passed, N failed, N skipped", where all seeds are one test; status 1 when one failed.
 """
 from __future__ import annotations
@@ -21,17 +21,20 @@ import run as replays
 from cases import CASES, Case, ring_yaml
 from jobs import (ACKNOWLEDGE, AGEING, SECOND, SEND_LAST, SEND_MIDDLE, SEND_ONLY, Hellos, Run, Step, Steps,
                   acknowledgement, answer, answer_of_receiver, between_strangers, from_stranger, turned_around)
+from operator_jobs import ALL, CLIPPED, MAXLOC, NOBODYS
+from operators import fields_by, table, with_texts
 from roce import (BARRIER, BROADCAST, RC_READ, RESULT, SEND_LAST_INVALIDATE, describe, flipped, read_pcap, serial,
                   stamped_pcap_bytes)
 from seeds import try_seeds
 from switch_model import Switch
 
-TEMPLATE = CASES["job-ageing"]  # the capture whose hellos frames are made of, the ring and its ports
+TEMPLATE = CASES["job-by-operator"]  # the capture whose hellos frames are made of, the ring and its ports
 FRAMES = 150
 HURRY_NS = 10  # between frames: a job is over before a timer of the switch runs out, unless it pauses
 LATE_NS = 20_000
 ACK, NAK, RNR = 0x1F, 0x60, 0x2E  # syndromes
 MESSAGES = 12
+TABLES = b"", ALL, ALL, table({CLIPPED: "maxloc"}), table({MAXLOC: NOBODYS, CLIPPED: "clipped-i8-sum"})
 
 
 class Author:
@@ -43,9 +46,11 @@ class Author:
         self._world = len(hellos)
         self._runs = [Run(hellos, epoch=5 + i // 3, nonce=0xA0 + i, qp=0x12 + self._random.randrange(2),
                           own_qp=self._random.choice((0, 0x11, 0x11, 0x21)),
-                          psn=self._random.choice((0x001000, 0x001008, 0x500000, 0xFFFFF0))) for i in range(6)]
-        self._said = [self._random.choice(({}, {}, {"collective": BARRIER}, {"collective": BROADCAST, "root": 1},
-                                           {"op": 1})) for _ in range(MESSAGES + 1)]
+                          psn=self._random.choice((0x001000, 0x001008, 0x500000, 0xFFFFF0)),
+                          table=self._random.choice(TABLES)) for i in range(6)]
+        self._said = [self._random.choice(({}, {}, {}, {"collective": BARRIER}, {"collective": BROADCAST, "root": 1},
+                                           {"op": 1}, fields_by(MAXLOC), fields_by(CLIPPED)))
+                      for _ in range(MESSAGES + 1)]
         self._jumps = 3
         self._now = 0
         self._frames = 0
@@ -104,6 +109,8 @@ class Author:
             run = replace(run, qp=0x14)
         elif self._random.random() < 0.1:
             run = replace(run, psn=run.psn - 1)
+        elif self._random.random() < 0.1:
+            run = replace(run, table=self._random.choice(TABLES))
         yield run.hello(self.rank(), ack_timeout=self._random.choice((0, 0, 31)))
 
     def hellos(self) -> Iterator[bytes]:
@@ -172,7 +179,8 @@ class Author:
     def strange_header(self) -> Iterator[bytes]:
         run, rank = self.some_run(), self.rank()
         said = self._random.choice(({"flags": 1}, {"flags": 2}, {"flags": 8}, {"root": 2}, {"collective": 7},
-                                    {"epoch": 9}, {"session": 77}, {"world": 4}, {"rank": (rank + 1) % self._world}))
+                                    {"epoch": 9}, {"session": 77}, {"world": 4}, {"rank": (rank + 1) % self._world},
+                                    {"version": 2}, {"version": 3}, {"dtype": 255}, fields_by(CLIPPED)))
         yield self._random.choice((run.hello, lambda r, **s: run.first(r, MESSAGES, **s)))(rank, **said)
 
 
@@ -188,7 +196,7 @@ def job_of(seed: int) -> Case:
 def check(case: Case, directory: Path) -> None:
     """Raises Failed where switch and model differ."""
     config, sent, received = (directory / f"{case.name}.{kind}" for kind in ("yaml", "in.pcap", "out.pcap"))
-    config.write_text(ring_yaml(case))
+    config.write_text(with_texts(ring_yaml(case)))
     sent.write_bytes(stamped_pcap_bytes(case.frames()))
     stats = replays.replay(config, sent, received)
     frames, switch = expect.run(case)
