@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Iterator
 
 from fold import AS_OPERATOR, TYPES
-from jobs import Hellos, Job, Run, Said, Step, Steps, answer, answer_of_receiver, begun, between_strangers, whole
+from jobs import (WRITE_ONLY, Hellos, Job, Run, Said, Step, Steps, answer, answer_of_receiver, begun, between_strangers,
+                  whole)
 from losses import NAK
 from operators import EMPTY, ENTRY_BYTES, Loaded, entry, fields_by, table
-from roce import BARRIER, BROADCAST, VERSION, VERSION_WITH_TABLE
+from roce import BARRIER, BROADCAST, VERSION, VERSION_WITH_TABLE, Ina
 
 TENANTS, TENANT = ("red", "blue"), "blue"  # the switch's, and whose the ring is
 LOADED = (Loaded("maxloc"), Loaded("mxfp8-e4m3-sum"), Loaded("clipped-i8-sum", ("red", "blue")),
@@ -46,9 +47,18 @@ def no_operators(hellos: Hellos) -> Steps:
     for said in ({"op": MAXLOC - 1}, {"op": 0}, {"dtype": 0}, {"dtype": TYPES}, {"dtype": AS_OPERATOR - 1},
                  {"collective": BROADCAST}, {"collective": BARRIER, "msg_len": 0}):
         yield Step(run.first(0, 1, **(fields_by(MAXLOC) | said)), "drop.unsupported_pair")
-    for size in (1, 4, 252, 255):
-        yield Step(run.first(0, 1, **fields_by(MAXLOC), msg_len=size), "drop.partial_element")
+    for size in (4, 12, 20):
+        yield Step(small(run, 0, 1, bytes(size)), "drop.partial_element")
+    yield Step(small(run, 0, 1, bytes(16)), "drop.incarnation_flush")
+    run = replace(run, nonce=0xB, session=2, psn=0x100000)
+    yield from begun(run)
     yield from whole(run, 1, **fields_by(MAXLOC))
+
+
+def small(run: Run, rank: int, msg: int, data: bytes) -> bytes:
+    """A message of one packet."""
+    header = run.header(rank, msg=msg, msg_len=len(data), **fields_by(MAXLOC))
+    return run.packet(rank, WRITE_ONLY, 2 * msg - 1, Ina.LAYOUT.pack(*header) + data)
 
 
 def lacking_operators(hellos: Hellos) -> Steps:
