@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Breaks the switch in one place at a time and finds which invariant of the simulation notices it, after how many seeds.
+"""Breaks the switch in one place at a time and finds which invariant of the simulation notices it, after how many seeds;
+or, of what hosts in the simulation never do, which replay of tests/replay.
 
 Works on a copy of the tree with a build directory of its own. Ends in "mutations: N passed, N failed, 0 skipped"; a
 mutation that survives without a reason is a failure.
@@ -24,6 +25,8 @@ PAGE = ROOT / "docs/mutations.md"
 COPIED = ["include", "lib", "app", "tests", "proto", "config", "docs", "tools", "LICENSE", "README.md", "meson.build",
           "meson_options.txt", "meson.options"]  # all that meson.build names
 FAILURE = re.compile(r"^seed (\d+): (\S+) violated: (.*?)$", re.MULTILINE)
+DIFFERENCE = re.compile(r"^  FAILED  .*\n\s*Failed: (.*)$", re.MULTILINE)
+SIMULATION, REPLAY = "tests/fabric/fabric_sim", "app/weir-replay"
 
 
 @dataclass
@@ -41,6 +44,7 @@ class Mutation:
     why_harmless: str = ""  # for a mutation that no invariant notices
     seeds: int = 0  # at least so many, for what shows rarely
     switches: str = ""  # fabric_sim's --switches
+    replayed: str = ""  # a case of tests/replay, which is run in place of the simulation
 
 
 # The first of two: the other is for readers that change nothing.
@@ -265,13 +269,31 @@ MUTATIONS = [
              "return {.kernel = operators_.kernel(DataType::u8, Operation::bitwise_and)};")]),
     Mutation("operator-differ", "hellos with other tables make a set", [
         Edit(INCARNATIONS, "return a == b || a.is_empty() || b.is_empty();", "return true;")],
-        "all ranks here name the same operators; by_operator_test holds the rule by itself"),
+        replayed="job-tables-that-differ"),
     Mutation("operator-total", "a total may name what the switch does not have", [
         Edit(INCARNATIONS, "if (!has_all(total)) {", "if (false) {")],
-        "the operators of a switch here stay as they are; by_operator_test holds the rule by itself"),
+        replayed="tree-rogue-operators-rack1"),
     Mutation("operator-unknown", "a message by a number that the table lacks is taken", [
         Edit(CLASSIFY, "if (lacks_operator) {", "if (false) {")],
-        "no rank here sends what the table lacks; by_operator_test holds the rule by itself"),
+        replayed="job-lacking-operators"),
+    Mutation("operator-tenant", "an operator of one tenant is every tenant's", [
+        Edit("lib/core/program/loaded_operators.hpp", "tenant.empty() || tenant == to_tenant;", "tenant.empty() || !to_tenant.empty();")],
+        replayed="job-lacking-operators"),
+    Mutation("operator-version", "a hello of version 2 may have a table", [
+        Edit("lib/core/wire/operator_table.hpp", "(version == kInaVersionWithOperators &&", "(version >= kInaVersion &&")],
+        replayed="job-tables-that-are-none"),
+    Mutation("operator-empty", "a rank's table may have empty entries", [
+        Edit(OPENING, "if (!may_be_empty) {", "if (!may_be_empty && entry.number != 0) {")],
+        replayed="job-tables-that-are-none"),
+    Mutation("operator-twice", "a table may have a number twice", [
+        Edit(OPENING, "|| alike != 1 ||", "|| alike == 0 ||")],
+        replayed="job-tables-that-are-none"),
+    Mutation("operator-unit", "data by an operator need not be a multiple of 8 bytes", [
+        Edit(OPENING, "shape.is_by_operator() ? kOperatorUnit :", "shape.is_by_operator() ? std::size_t{1} :")],
+        replayed="job-no-operators"),
+    Mutation("operator-collective", "a broadcast may name an operator", [
+        Edit(OPENING, "return shape.collective == Collective::all_reduce &&", "return shape.collective != Collective::hello &&")],
+        replayed="job-no-operators"),
     Mutation("result-flag", "a result lacks RESULT", [
         Edit("lib/datapath/slot/result_packet.cpp", "ina.flags = kInaFlagResult;", "")]),
     Mutation("udp-checksum", "a result keeps its sender's UDP checksum", [
@@ -669,8 +691,8 @@ class Workshop:
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
-    def compile(self) -> None:
-        self.must(["ninja", "-C", str(self.build), "tests/fabric/fabric_sim"])
+    def compile(self, target: str = SIMULATION) -> None:
+        self.must(["ninja", "-C", str(self.build), target])
 
     def edit(self, edits: list[Edit]) -> dict[Path, str]:
         """Applies all edits; returns the originals."""
@@ -686,7 +708,10 @@ class Workshop:
 
     def simulate(self, seeds: int, switches: str = "") -> subprocess.CompletedProcess:
         of_trees = ["--switches", switches] if switches else []
-        return run(["timeout", "300", str(self.build / "tests/fabric/fabric_sim"), "--seeds", f"1:{seeds}", *of_trees])
+        return run(["timeout", "300", str(self.build / SIMULATION), "--seeds", f"1:{seeds}", *of_trees])
+
+    def replay(self, case: str) -> subprocess.CompletedProcess:
+        return run([sys.executable, str(self.tree / "tests/replay/run.py"), case], env=self.environment | {"WEIR_BUILD": str(self.build)})
 
 
 @dataclass
@@ -699,7 +724,7 @@ class Finding:
 
     @property
     def row(self) -> str:
-        caught = f"{self.invariant} | {self.seed} | {self.seconds:.1f}" if self.invariant else "**survives** | – | –"
+        caught = f"{self.invariant} | {self.seed or '–'} | {self.seconds:.1f}" if self.invariant else "**survives** | – | –"
         return f"| `{self.mutation.name}` | {self.mutation.about} | {caught} | {self.text or self.mutation.why_harmless} |"
 
     @property
@@ -715,17 +740,28 @@ def examine(workshop: Workshop, mutation: Mutation, seeds: int) -> Finding:
     originals = workshop.edit(mutation.edits)
     output = ""
     try:
-        workshop.compile()
+        workshop.compile(REPLAY if mutation.replayed else SIMULATION)
         started = time.monotonic()
-        output = workshop.simulate(max(seeds, mutation.seeds), mutation.switches).stdout
+        tried = workshop.replay(mutation.replayed) if mutation.replayed else workshop.simulate(max(seeds, mutation.seeds), mutation.switches)
+        output = tried.stdout
         seconds = time.monotonic() - started
     finally:
         for path, text in originals.items():
             path.write_text(text)
+    if difference := DIFFERENCE.search(output) if mutation.replayed else None:
+        return Finding(mutation, f"`{mutation.replayed}`", 0, seconds, shorten(re.sub(r"\S+/| [0-9a-f]{64}$|:$", "", difference[1])))
     failure = FAILURE.search(output)
     if failure is None:
         return Finding(mutation, "", 0, seconds, "")
     return Finding(mutation, failure[2], int(failure[1]), seconds, shorten(failure[3]))
+
+
+def unsound_replays(workshop: Workshop, cases: set[str]) -> list[str]:
+    """What those say that fail without any mutation."""
+    if cases:
+        workshop.compile(REPLAY)
+    tried = [workshop.replay(case) for case in sorted(cases)]
+    return [replayed.stdout for replayed in tried if replayed.returncode != 0]
 
 
 def write_page(findings: list[Finding], seeds: int) -> None:
@@ -736,7 +772,7 @@ def write_page(findings: list[Finding], seeds: int) -> None:
         "",
         "`tests/fabric/mutations.py` writes this page: it breaks the switch in one place at a time and runs the seeds of",
         f"`fabric_sim` from 1 on, {seeds} at most ({RARE} for what shows rarely), until an invariant of `protocol.md` §8 fails;",
-        "for `tree-...` the seeds of `--switches trees`.",
+        "for `tree-...` the seeds of `--switches trees`. What no host of the simulation does is noticed by a case of `tests/replay`.",
         "The seed is also the number of seeds that it took; seconds are of the run alone. `docs/lab/simulation.md` says what is",
         "simulated.",
         "",
@@ -771,6 +807,9 @@ def main() -> int:
         sound = workshop.simulate(min(options.seeds, 5000))
         if sound.returncode != 0:
             print(f"the simulation fails without any mutation:\n{sound.stdout[-3000:]}")
+            return 1
+        if unsound := unsound_replays(workshop, {mutation.replayed for mutation in chosen} - {""}):
+            print(f"a replay fails without any mutation:\n{unsound[0][-3000:]}")
             return 1
         for mutation in chosen:
             finding = examine(workshop, mutation, options.seeds)
