@@ -64,6 +64,7 @@ class Parser {
   Fusing fusing_;
   Code code_;
   Lane lanes_{};
+  bool flags_early_ = false; // by what one rank brings, or the first ones
   std::map<std::string, std::vector<Expression>> started_;
   std::map<std::string, std::vector<Expression>> folded_;
 };
@@ -297,6 +298,7 @@ void Parser::read_statement(Emitter& emitter, Phase phase, const Statement& at) 
       ++word;
     }
     expect(at, word, "when");
+    flags_early_ |= phase != Phase::finish;
     const auto rest = std::span(at.words).subspan(word + 1);
     emitter.flag(static_cast<unsigned>(flag), read_expression(rest, at.line), at.line);
     return;
@@ -320,7 +322,8 @@ void Parser::read_phase(Emitter& emitter, Phase phase, const Section& section) {
 }
 
 /// Each accumulator begins with a value that the fold joins to it by a step of integers that
-/// neither rounds nor prefers one side.
+/// neither rounds nor prefers one side. A flag of start or fold is about one rank's value, or about
+/// the first ones' sum.
 void Parser::derive_order(const std::set<std::string>& accumulators) {
   const auto joins = [&](const std::string& name) {
     const auto folded = folded_.find(name);
@@ -343,7 +346,7 @@ void Parser::derive_order(const std::set<std::string>& accumulators) {
       });
   const bool has_temporaries = folded_.size() != accumulators.size();
   code_.order_never_matters =
-      are_integers && !has_temporaries && std::ranges::all_of(accumulators, joins);
+      are_integers && !has_temporaries && !flags_early_ && std::ranges::all_of(accumulators, joins);
 }
 
 Code Parser::parse(std::string_view text) {
