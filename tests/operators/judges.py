@@ -193,7 +193,7 @@ def valid_sum(inputs: list[np.ndarray]) -> np.ndarray:
         if total is None:
             total, count = np.full(len(values), -0.0, F32), np.zeros(len(values), U32)
         total = np.where(counts == 0, total, (total + values).astype(F32))
-        count = (count + counts).astype(U32)
+        count = np.minimum(count.astype(np.uint64) + counts, 2**32 - 1).astype(U32)
     return to_packet(len(inputs[0]), canonical(total.astype(F32)), count)
 
 
