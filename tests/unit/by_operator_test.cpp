@@ -44,6 +44,14 @@ Loaded halved() {
   return loaded;
 }
 
+/// The text of `clipped`, by code that gives it other results.
+Loaded clipped_otherwise() {
+  program::Digest digest = clipped()->digest();
+  digest[0] ^= 1;
+  return std::make_shared<const Operator>(
+      program::FoldProgram(program::parse(kClipped), op::CpuLevel::baseline), digest);
+}
+
 Bytes entry(std::uint8_t number, const program::Digest& digest) {
   Bytes bytes(40);
   bytes[0] = number;
@@ -150,6 +158,7 @@ TEST_F(ByOperator, TheResultsTableIsTheSwitchsOwn) {
            Row{"nothing is there", known, {}, "", Bytes(40)},
            Row{"one of two is", known + unknown, {row(clipped())}, "", known + Bytes(40)},
            Row{"another one is", known, {row(halved())}, "", Bytes(40)},
+           Row{"its text is, with other results", known, {row(clipped_otherwise())}, "", Bytes(40)},
            Row{"a tenant's, for its ring", known, {row(clipped(), "red")}, "red", known},
            Row{"a tenant's, for another's", known, {row(clipped(), "red")}, "blue", Bytes(40)},
            Row{"a tenant's, for nobody's", known, {row(clipped(), "red")}, "", Bytes(40)},
@@ -436,6 +445,18 @@ TEST_F(TreeByOperator, WhatOneSwitchLacksNobodyHas) {
                                              : std::vector{row(clipped()), row(halved())});
     }
     EXPECT_EQ(greet(), std::vector<Bytes>(5, first)) << tree.drops();
+  }
+}
+
+TEST_F(TreeByOperator, WhatOneSwitchGivesOtherResultsNobodyHas) {
+  for (const std::size_t other : {kRoot, kA, kB}) {
+    SCOPED_TRACE(other);
+    tree = TreeFixture();
+    build(entry(128, clipped()->digest()));
+    for (std::size_t node = 0; node < 3; ++node) {
+      tree.nodes[node]->load({row(node == other ? clipped_otherwise() : clipped())});
+    }
+    EXPECT_EQ(greet(), std::vector<Bytes>(5, Bytes(40))) << tree.drops();
   }
 }
 
