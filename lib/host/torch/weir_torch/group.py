@@ -17,7 +17,7 @@ from .registrations import Registrations
 
 LONGEST_MS = 2**32 - 1
 
-Request = c_void_p
+Request = tuple[c_void_p, ...]  # of one call, or of several that follow one another
 
 
 class Group:
@@ -88,16 +88,19 @@ class Group:
     def _start(self, function: Callable[..., int], *arguments: Any) -> Request:
         request = c_void_p()
         check(function(self._group, *arguments, byref(request)))
-        return request
+        return (request,)
 
     @staticmethod
     def is_pending(request: Request) -> bool:
-        return library.weir_test(request) == STATUS["WEIR_PENDING"]
+        return any(library.weir_test(call) == STATUS["WEIR_PENDING"] for call in request)
 
     @staticmethod
     def wait(request: Request) -> None:
-        """Until the request is done; the request is gone then."""
-        check(library.weir_wait(request))
+        """Until the request is done; the request is gone then. What ends a call with an error ends those behind it too."""
+        *before, last = request
+        for call in before:
+            library.weir_release(call)
+        check(library.weir_wait(last))
 
     def statistics(self) -> dict[str, int]:
         counted = GroupStatistics(size=ctypes.sizeof(GroupStatistics))
