@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import reduce
+from pathlib import Path
 from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
 
 import weir_torch
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "torch"))
+from sparse_cases import by_gloo, cases, difference, gradient_of_words  # noqa: E402
 
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32,
          torch.int64)
@@ -127,6 +132,19 @@ def reduce_to_each_root(rank: int) -> None:
         expect(weir_calls() == before + 1, "reduce went to Gloo")
         due = folded("SUM", 1000) if rank == root else values(rank, 1000)
         expect_equal(tensor, torch.tensor(due, dtype=torch.float32), f"reduce to {root}")
+
+
+def reduce_sparse(rank: int) -> None:
+    for number, tensor in enumerate(cases(rank)):
+        due, before = by_gloo(group(), tensor), weir_calls()
+        dist.all_reduce(tensor)
+        expect(not difference(tensor, due), f"sparse tensor {number}: {difference(tensor, due)}")
+        expect(weir_calls() == before + 1, f"sparse tensor {number} went to Gloo")
+
+
+def average_sparse_gradients(rank: int) -> None:
+    found, due = gradient_of_words(rank), gradient_of_words(rank, dist.new_group(backend="gloo"))
+    expect(not difference(found, due), f"a sparse gradient: {difference(found, due)}")
 
 
 def gather_from_all(rank: int) -> None:
@@ -267,9 +285,6 @@ def call_gloo(rank: int) -> None:
     dist.gather(torch.full((3,), float(rank)), gathered, dst=1)
     expect(gathered is None or torch.equal(torch.stack(gathered)[:, 0], torch.arange(4.0)), f"gather: {gathered}")
     expect_gloos_error("with non-integral dtype", lambda: dist.all_reduce(torch.ones(1), op=dist.ReduceOp.BAND))
-    sparse = torch.sparse_coo_tensor([[rank]], [1.0], (RANKS,))
-    dist.all_reduce(sparse)
-    expect_equal(sparse.to_dense(), torch.ones(RANKS), "sparse all-reduce")
     expect(weir_calls() - before == 0, "Weir was called")
     objects = [None] * RANKS
     dist.all_gather_object(objects, {"rank": rank})
@@ -363,6 +378,8 @@ def main() -> None:
     reduce_bool_and_complex(rank)
     reduce_coalesced(rank)
     reduce_to_each_root(rank)
+    reduce_sparse(rank)
+    average_sparse_gradients(rank)
     gather_from_all(rank)
     scatter_reductions(rank)
     use_tensors_with_gaps(rank)

@@ -41,7 +41,7 @@ from weir import BUILD, Failed, Weir  # noqa: E402
 import programs  # noqa: E402
 
 ENVIRONMENT = BUILD / "torch"  # tools/prepare
-MODULES = "group_checks,operator_checks,training_checks,staging_checks,registration_checks,judge"
+MODULES = "group_checks,sparse_checks,operator_checks,training_checks,staging_checks,registration_checks,judge"
 RINGS = 24  # that the switch can make, beside its own
 WINDOW, PACKETS, MTU = 4, 16, 1024  # of each
 SHOWN = 60  # lines of each rank, when one ended too early

@@ -55,7 +55,19 @@ class Tensor(ctypes.Structure):
     _fields_ = [("in", c_void_p), ("out", c_void_p), ("count", c_size_t)]
 
 
-STRUCTS = (ContextOptions, GroupOptions, GroupStatistics, Tensor)
+class SparseTensor(ctypes.Structure):
+    NAME = "weir_sparse_tensor"
+    _fields_ = [("size", c_size_t), ("count", c_size_t), ("indices", c_void_p), ("values", c_void_p), ("index_count", c_size_t),
+                ("block_elements", c_size_t)]
+
+
+class SparseView(ctypes.Structure):
+    NAME = "weir_sparse_view"
+    _fields_ = [("size", c_size_t), ("indices", c_void_p), ("values", c_void_p), ("index_count", c_size_t),
+                ("block_elements", c_size_t), ("is_dense", c_uint32), ("reserved", c_uint32), ("exchanged_bytes", c_uint64)]
+
+
+STRUCTS = (ContextOptions, GroupOptions, GroupStatistics, Tensor, SparseTensor, SparseView)
 
 PROTOTYPES = {
     "weir_context_options_init_sized": (None, POINTER(ContextOptions), c_size_t),
@@ -89,8 +101,13 @@ PROTOTYPES = {
     "weir_start_reduce_scatter": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)),
     "weir_start_broadcast": (c_int, c_void_p, c_void_p, c_size_t, c_int, c_uint16, POINTER(c_void_p)),
     "weir_start_barrier": (c_int, c_void_p, POINTER(c_void_p)),
+    "weir_start_sparse_all_reduce": (c_int, c_void_p, POINTER(SparseTensor), c_int, c_int, POINTER(c_void_p), POINTER(c_void_p)),
+    "weir_sparse_result_read": (c_int, c_void_p, POINTER(SparseView)),
+    "weir_sparse_result_copy": (c_int, c_void_p, c_void_p, c_void_p, c_size_t),
+    "weir_sparse_result_free": (None, c_void_p),
     "weir_test": (c_int, c_void_p),
     "weir_wait": (c_int, c_void_p),
+    "weir_release": (None, c_void_p),
     "weir_group_descriptor": (c_int, c_void_p),
     "weir_last_error": (c_char_p,),
     "weir_last_error_rank": (c_int,),

@@ -48,9 +48,11 @@ def are_movable(tensors: Sequence[torch.Tensor]) -> bool:
 
 def operation_for(wanted: ReduceOp, tensors: Sequence[torch.Tensor]) -> Optional[int]:
     """None if Weir has none for the tensors' type."""
-    if not are_movable(tensors):
-        return None
-    dtype, reductions = PARTS.get(tensors[0].dtype, (tensors[0].dtype, REDUCTIONS))
+    return operation_of(wanted, tensors[0].dtype) if are_movable(tensors) else None
+
+
+def operation_of(wanted: ReduceOp, dtype: torch.dtype) -> Optional[int]:
+    dtype, reductions = PARTS.get(dtype, (dtype, REDUCTIONS))
     if dtype not in TYPES:
         return None
     return next((number for operation, number in reductions

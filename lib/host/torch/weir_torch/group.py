@@ -9,7 +9,7 @@ from ctypes import byref, c_uint32, c_void_p
 from datetime import timedelta
 from typing import Any
 
-from .c_api import MEMORY_KINDS, STATUS, ContextOptions, GroupOptions, GroupStatistics, Tensor, WeirError, check, library
+from .c_api import MEMORY_KINDS, STATUS, ContextOptions, GroupOptions, GroupStatistics, SparseTensor, Tensor, WeirError, check, library
 from .meeting import Meeting
 from .operators import Operator
 from .options import FALLBACK_NUMBERS, SWITCH_FILES, TRANSPORT_NUMBERS, Options
@@ -69,6 +69,10 @@ class Group:
         """A place is an address and a count."""
         tensors = (Tensor * len(places))(*(Tensor(data, data, count) for data, count in places))
         return self._start(library.weir_start_all_reduce_coalesced, tensors, len(places), data_type, operation)
+
+    def start_sparse_all_reduce(self, tensor: SparseTensor, data_type: int, operation: int, result: c_void_p) -> Request:
+        """`result` becomes the caller's."""
+        return self._start(library.weir_start_sparse_all_reduce, byref(tensor), data_type, operation, byref(result))
 
     def start_reduce(self, data: int, count: int, data_type: int, operation: int, root: int) -> Request:
         return self._start(library.weir_start_reduce, data, data, count, data_type, operation, root)

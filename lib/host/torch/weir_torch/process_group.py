@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import AllgatherOptions
 from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions, PrefixStore,
                                ProcessGroup, ReduceOptions, ReduceScatterOptions)
 
-from . import collectives
+from . import collectives, sparse
 from .calls import Calls, CallStatistics
 from .closing import end, end_and_wait, wait_for_ends
 from .collectives import Collective, are_movable, operation_for
@@ -62,10 +62,11 @@ class ProcessGroupWeir(ProcessGroup):
 
     def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or AllreduceOptions()
-        operation = operation_for(opts.reduceOp, tensors) if len(tensors) == 1 else None
+        way = sparse if tensors and tensors[0].layout == torch.sparse_coo else collectives
+        operation = way.operation_for(opts.reduceOp, tensors) if len(tensors) == 1 else None
         if operation is None:
             return self._gloo.call("allreduce", tensors, opts)
-        return self._start(collectives.all_reduce(tensors[0], operation), opts)
+        return self._start(way.all_reduce(tensors[0], operation), opts)
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         opts = opts or AllreduceCoalescedOptions()
