@@ -21,6 +21,7 @@ import weir_torch
 from ranks import RANK, RANKS, check, expect, world
 
 STEPS, BATCH, FEATURES = 3, 4, 8
+WORDS = 40
 
 
 def make_net() -> torch.nn.Module:
@@ -147,6 +148,41 @@ def ddp_with_buckets_without_synchronization() -> None:
         optimizer.step()
         optimizer.zero_grad()
     expect_trained(dict(net.named_parameters()))
+
+
+class Words(torch.nn.Module):
+    """Points whose features are numbers of words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.vectors = torch.nn.Embedding(WORDS, FEATURES, sparse=True)
+        self.out = torch.nn.Linear(FEATURES, 1)
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        return self.out(self.vectors(points.abs().mul(10).long() % WORDS).mean(1))
+
+
+def train_words(net: torch.nn.Module, part: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, torch.Tensor]:
+    """SparseAdam changes the vectors of words that are in a gradient, also those whose gradient is 0."""
+    vectors, *others = net.parameters()
+    optimizers = torch.optim.SparseAdam([vectors], lr=0.01), torch.optim.Adam(others, lr=0.01)
+    for step in range(STEPS):
+        net(part(batch(step))).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    return {name.removeprefix("module."): value.detach() for name, value in net.named_parameters()}
+
+
+@check
+def ddp_with_sparse_gradients() -> None:
+    net = DistributedDataParallel(Words())
+    found = train_words(net, own_part)
+    expect_no_gloo()
+    expect_same_on_all(net)
+    for name, due in train_words(Words(), lambda points: points).items():
+        torch.testing.assert_close(found[name], due, atol=1e-5, rtol=1e-5)
 
 
 @check
