@@ -112,7 +112,10 @@ def operators(lab: Lab) -> None:
     expect("unloaded" in terminal.ask("unload operator clipped-i8-sum"), "unload after the job")
     expect("found clipped-i8-sum, which none has" in terminal.ask("unload operator clipped-i8-sum"), "unloaded twice")
     expect_all(job(lab, outside, *map(text_file, names)), "operator 1 (clipped-i8-sum, digest bd8380de98")
-    expect_all(job(lab, outside, *map(text_file, names), fallback=BY_RING), "exact")
+    for output in expect_all(job(lab, outside, *map(text_file, names), fallback=BY_RING), "exact"):
+        expect(output.count("a switch on the way lacks it") == 1 and f"by hosts: operator 1 (clipped-i8-sum, digest {CLIPPED})" in output, output)
+    line = terminal.event("operator_missing")
+    expect(f"number=129 digest={CLIPPED}]" in line, line)
     terminal.quit()
 
 
@@ -381,8 +384,12 @@ def by_a_wrong_switch(lab: Lab) -> None:
     digests = tree.rows("digest")
     expect(digests["spine"] == digests["rack0"] == [CLIPPED] and digests["rack1"] != [CLIPPED], f"{digests}")
     expect_all(tree.job(text), f"operator 0 (clipped-i8-sum, digest {CLIPPED}): a switch on the way lacks it")
+    line = tree.switches["rack1"].event("operator_missing")
+    expect(line.endswith(f"[operator_missing ring=7 number=128 digest={CLIPPED}]"), line)
     expect_all(tree.job(text, fallback=BY_RING, tree="[0,1,2,3]"), "exact")
     expect(tree.rows("packets") == {name: [0] for name in PLACES}, f"{tree.rows('packets')}")
+    blamed = [name for name, switch in tree.switches.items() if any("[operator_missing " in line for line in switch.events)]
+    expect(blamed == ["rack1"], f"{blamed}")
     tree.quit()
 
 

@@ -273,6 +273,9 @@ TEST_F(ByOperator, OnlyWhatWasAgreedOnIsFolded) {
   EXPECT_TRUE(
       fixture.send(message(job, 0, 1, 129, Bytes(16), kSession).front(), job.port_of(0)).empty());
   EXPECT_EQ(fixture.dropped(DropReason::operator_not_granted), 1u) << "the switch lacks it";
+  const auto ungranted = fixture.inside().worker_of(0).incarnations().ungranted_operators_of(0);
+  ASSERT_EQ(ungranted.size(), 1u);
+  EXPECT_EQ(ungranted[0].digest, program::Digest{9});
   EXPECT_TRUE(
       fixture.send(message(job, 1, 1, 130, Bytes(16), kSession).front(), job.port_of(1)).empty());
   EXPECT_EQ(fixture.dropped(DropReason::operator_not_granted), 2u) << "nobody has named it";

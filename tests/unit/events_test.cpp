@@ -114,6 +114,20 @@ TEST(RingWatch, TellsWithTheJobWhoseAddressesItDoesNotPin) {
   EXPECT_THAT(story.at(101), ElementsAre());
 }
 
+TEST(RingWatch, TellsWithTheJobWhichOfItsOperatorsAreNotHere) {
+  Story story;
+  wire::OperatorEntry entry{.number = 129, .reserved = {}, .digest = {0xab, 0x01}};
+  story.ring().ungranted = {entry};
+  const std::string digest = "ab01" + std::string(60, '0');
+  EXPECT_THAT(story.at(100),
+              ElementsAre("ring 7: a job of 4 ranks has begun [job_began ring=7 ranks=4 epoch=5]",
+                          "ring 7: its job's operator 129 has the digest " + digest +
+                              ", which is not loaded here; no switch folds by it [operator_missing "
+                              "ring=7 number=129 digest=" +
+                              digest + "]"));
+  EXPECT_THAT(story.at(101), ElementsAre());
+}
+
 TEST(RingWatch, ForgetsARingThatIsGone) {
   Story story;
   story.at(100);

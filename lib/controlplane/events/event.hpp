@@ -19,6 +19,7 @@ enum class EventKind : std::uint8_t {
   job_began,
   job_reset,
   mac_not_pinned,
+  operator_missing,
   hello_missing,
   hello_refused,
   hello_stray,
@@ -74,6 +75,9 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
     {EventKind::job_reset, "job_reset", Severity::notice, "a ring has given up its job"},
     {EventKind::mac_not_pinned, "mac_not_pinned", Severity::warning,
      "a rank's MAC address was heard at another port too, so its job does not pin it"},
+    {EventKind::operator_missing, "operator_missing", Severity::warning,
+     "a job names an operator that this switch does not have, or not for its ring, so no switch "
+     "folds by it"},
     {EventKind::hello_missing, "hello_missing", Severity::warning,
      "some ranks have said hello, and others have not for 3 s"},
     {EventKind::hello_refused, "hello_refused", Severity::warning,

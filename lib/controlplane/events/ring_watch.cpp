@@ -2,6 +2,7 @@
 #include "events/ring_watch.hpp"
 
 #include "events/name_list.hpp"
+#include "program/digest.hpp"
 #include "ring/sender_name.hpp"
 
 #include <fmt/format.h>
@@ -165,6 +166,7 @@ void RingWatch::look_at_job(Look& look) {
               {{"ranks", fmt::format("{}", look.ring.spec().world())},
                {"epoch", fmt::format("{}", now->epoch)}});
     look_for_unpinned(look);
+    look_for_missing_operators(look);
   } else {
     look.tell(EventKind::job_reset, "its job is given up; new hellos begin the next one",
               {{"epoch", fmt::format("{}", before->epoch)}});
@@ -181,6 +183,18 @@ void RingWatch::look_for_unpinned(Look& look) {
               fmt::format("the MAC address of {} was heard at another port too; it is not pinned",
                           names_of(ranks)),
               {{"ranks", fmt::format("{}", fmt::join(ranks, ","))}});
+  }
+}
+
+void RingWatch::look_for_missing_operators(Look& look) {
+  const std::string& tenant = look.ring.spec().tenant;
+  for (const wire::OperatorEntry& entry : look.snapshot.ungranted) {
+    const std::string digest = program::to_string(entry.digest);
+    look.tell(EventKind::operator_missing,
+              fmt::format("its job's operator {} has the digest {}, which is not loaded here{}; no "
+                          "switch folds by it",
+                          entry.number, digest, tenant.empty() ? "" : " for tenant " + tenant),
+              {{"number", fmt::format("{}", entry.number)}, {"digest", digest}});
   }
 }
 

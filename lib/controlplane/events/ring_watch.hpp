@@ -75,6 +75,7 @@ class RingWatch {
 
   static void look_at_job(Look& look);
   static void look_for_unpinned(Look& look);
+  static void look_for_missing_operators(Look& look);
   static void look_for_missing_hellos(Look& look);
   static void look_for_stragglers(Look& look);
   static void look_for_losses(Look& look);

@@ -78,6 +78,7 @@ RingConnections::RingConnections(const ring::Ring& ring)
     : hellos(ring.children()), beginning(ring.children()),
       records(std::size_t{ring.senders()} * ring.spec().depth()), admitted(ring.senders()),
       flows(ring.senders()) {
+  ungranted.reserve(kMostOperators);
   const std::uint32_t depth = ring.spec().depth();
   for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
     const std::span own(records.data() + std::size_t{sender} * depth, depth);
@@ -195,15 +196,22 @@ std::optional<DropReason> Incarnations::why_not_waiting(RingConnections& state,
   return std::nullopt;
 }
 
-/// By entry, those of all hellos of the set that this switch grants to the ring; else empty.
-OperatorTable Incarnations::agreed_operators(std::uint16_t ring,
-                                             const Incarnation& incarnation) const {
+/// By entry, what all hellos of the set name; else empty.
+OperatorTable Incarnations::asked_operators(std::uint16_t ring,
+                                            const Incarnation& incarnation) const {
   const RingConnections& state = *rings_[ring];
   const auto children = static_cast<std::uint16_t>(state.beginning.size());
   OperatorTable table = table_of(*state.hellos.find(0, incarnation)->frame);
   for (std::uint16_t child = 1; child < children; ++child) {
     table.keep_common(table_of(*state.hellos.find(child, incarnation)->frame));
   }
+  return table;
+}
+
+/// By entry, those of all hellos of the set that this switch grants to the ring; else empty.
+OperatorTable Incarnations::agreed_operators(std::uint16_t ring,
+                                             const Incarnation& incarnation) const {
+  OperatorTable table = asked_operators(ring, incarnation);
   for (OperatorEntry& entry : table.entries()) {
     if (granted(ring, entry) == nullptr) {
       entry = {};
@@ -219,6 +227,17 @@ const program::Operator* Incarnations::granted(std::uint16_t ring,
   }
   const ring::RingSpec& spec = current_->rings()[ring].spec();
   return (*operators_)->granted(entry.digest, spec.tenant, spec.id);
+}
+
+/// Of the incarnation that begins. It is not its run that needs them, but who looks for a reason.
+void Incarnations::note_ungranted(std::uint16_t ring) {
+  RingConnections& state = *rings_[ring];
+  state.ungranted.clear();
+  for (const OperatorEntry& entry : asked_operators(ring, *state.incarnation).entries()) {
+    if (!entry.is_empty() && granted(ring, entry) == nullptr) {
+      state.ungranted.push_back(entry);
+    }
+  }
 }
 
 /// The incarnation that begins folds by these. All are granted.
@@ -334,6 +353,7 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
   assert(state.incarnation && state.hellos.is_complete(*state.incarnation));
   const OperatorTable operators = agreed_operators(ring, *state.incarnation);
   agree_on(ring, operators);
+  note_ungranted(ring);
   state.epoch = state.incarnation->epoch;
   state.session = sessions_.draw(state.session);
   for (std::uint16_t child = 0; child < state.beginning.size(); ++child) {
@@ -522,6 +542,7 @@ void Incarnations::end_incarnation(std::uint16_t ring) {
   }
   state.retired.add(state.incarnation->nonce);
   state.incarnation.reset();
+  state.ungranted.clear();
   operators_of_runs_[ring] = {};
   for (Connection* connection : state.admitted) {
     if (connection != nullptr) {

@@ -84,6 +84,7 @@ class RingConnections {
   WaitingHellos hellos;
   std::uint64_t greeted_at = 0;                // milliseconds: a hello that waits came, or again
   std::optional<std::uint64_t> draining_since; // milliseconds; none: new incarnations may begin
+  std::vector<wire::OperatorEntry> ungranted;  // that all hellos of the incarnation name
   std::optional<Incarnation> complete;         // its hellos are all there
   std::vector<frame::Frame*> beginning;        // begin()'s answer, by child
   std::vector<MessageRecord> records;          // a history of 2N for each sender
@@ -215,6 +216,12 @@ class Incarnations {
     return operators_of_runs_[ring];
   }
 
+  /// Those of the running incarnation that all its hellos name, and that this switch does not
+  /// grant.
+  std::span<const wire::OperatorEntry> ungranted_operators_of(std::uint16_t ring) const {
+    return rings_[ring]->ungranted;
+  }
+
   /// nullptr: the incarnation has none of this number.
   const program::Operator* operator_named(std::uint16_t ring, Operation number) const {
     for (const RunOperator& one : operators_of_runs_[ring]) {
@@ -336,7 +343,9 @@ class Incarnations {
   std::optional<DropReason> why_not_taken(const Opening& opening) const;
   static std::optional<DropReason> why_not_waiting(RingConnections& ring, const Opening& opening);
   const program::Operator* granted(std::uint16_t ring, const wire::OperatorEntry& entry) const;
+  wire::OperatorTable asked_operators(std::uint16_t ring, const Incarnation& incarnation) const;
   wire::OperatorTable agreed_operators(std::uint16_t ring, const Incarnation& incarnation) const;
+  void note_ungranted(std::uint16_t ring);
   void agree_on(std::uint16_t ring, const wire::OperatorTable& operators);
   bool has_all(const Opening& total) const;
   std::uint64_t claim_of(const frame::Frame& hello) const;

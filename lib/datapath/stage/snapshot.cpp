@@ -61,6 +61,8 @@ RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Inst
       snapshot.unpinned.push_back(child);
     }
   }
+  const auto ungranted = incarnations.ungranted_operators_of(ring);
+  snapshot.ungranted.assign(ungranted.begin(), ungranted.end());
   if (!worker.state_of(ring).is_root) {
     snapshot_above(snapshot, worker, now);
   }

@@ -32,6 +32,8 @@ struct RingSnapshot {
   std::size_t slots = 0;
   std::vector<conn::ChildStatus> children; // in order
   std::vector<std::uint16_t> unpinned;     // children whose MAC address is not pinned to their port
+  std::vector<wire::OperatorEntry>
+      ungranted;                           // operators of the incarnation that are not here for it
   std::vector<std::uint16_t> waited_for;   // who hold it up: children whose packets the oldest slot
                                            // lacks, or the parent
   std::uint64_t waiting_ns = 0;            // how long it has waited for them
