@@ -372,6 +372,10 @@ size_t weir_group_rings(const weir_group* group, uint32_t* ids, size_t capacity)
 /* Why other rings of the options do not: the same sentence on all ranks; "" if they all do. The
  * group owns the string. */
 const char* weir_group_missing_rings(const weir_group* group);
+/* Which of the options' operators no switch folds by, although the algorithm is "switch", and why:
+ * the same sentence on all ranks; "" if there is none. The hosts fold by these if the group has a
+ * fallback. The group owns the string. */
+const char* weir_group_missing_operators(const weir_group* group);
 /* How "ring" reduces tensors of this type: "reduce-scatter" or "chain". */
 const char* weir_ring_schedule(weir_data_type type);
 

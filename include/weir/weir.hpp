@@ -262,6 +262,8 @@ class Group {
 
   std::string_view fallback_reason() const { return weir_group_fallback_reason(get()); }
 
+  std::string_view missing_operators() const { return weir_group_missing_operators(get()); }
+
   /// Ids of those that carry the calls.
   std::vector<std::uint32_t> rings() const {
     std::vector<std::uint32_t> ids(weir_group_rings(get(), nullptr, 0));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A rank of a job by operators, over a switch: all-reduces, and tells whether each is what numpy makes of all ranks' tensors.
 
-`job.py BUILD_DIR RANK WORLD INTERFACE IP RING FALLBACK HOLD TEXT...`: a TEXT is a file. Says "rank R: exact", and SHA-256 of all results, or
+`job.py BUILD_DIR RANK WORLD INTERFACE IP RING FALLBACK HOLD TEXT...`: a TEXT is a file. Says "rank R: exact", SHA-256 of all results, and which operators no switch folds by; or
 what the library says, or what is wrong. Before it ends it waits until there is a file HOLD; "-": not. `--tree [[0,1],2]` says in which order
 switches fold; without it, ranks in their order. `--rounds N` repeats all calls with other tensors; `--subnormals` has all f32 below 2^-126.
 `--other-code LIBRARY` is tests/smoke/other_code.c: with `--wrong-loops ADDRESS` this rank's loops are wrong, without it it flushes subnormals
@@ -96,7 +96,16 @@ def run(weir: Weir, job: argparse.Namespace) -> None:
             size = weir.library.weir_operator_bytes(operators[place], c_size_t(ELEMENTS))
             tensors = [tensor_of(size, 1000 * turn + 10 * place + other, job) for other in range(job.world)]
             results.update(all_reduce(weir, group, place, name_of(text), tensors, job.rank, job.tree or list(range(job.world))))
-    print(f"rank {job.rank}: exact {results.hexdigest()}", flush=True)
+def missing_operators(weir: Weir, group: c_void_p) -> str:
+    function = weir.library.weir_group_missing_operators
+    function.restype = ctypes.c_char_p
+    return function(group).decode()
+
+
+            size = weir.library.weir_operator_bytes(operators[place], c_size_t(SHARE))
+            shares = [[tensor_of(size, 1000 * turn + 10 * place + 100 * other + share, job) for share in range(job.world)] for other in range(job.world)]
+            reduce_scatter(weir, group, place, name_of(text), shares, job.rank, job.tree or list(range(job.world)))
+    print(f"rank {job.rank}: exact {results.hexdigest()}; by hosts: {missing_operators(weir, group)}", flush=True)
     while job.hold != "-" and not Path(job.hold).exists():
         time.sleep(0.05)
     weir.library.weir_group_close(group)

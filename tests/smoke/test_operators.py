@@ -297,7 +297,7 @@ def under_loss(lab: Lab) -> None:
 
     def results(ring: int, fallback: int) -> set[str]:
         said_by_all = expect_all(job(lab, outside, *map(text_file, MXFP8), ring=ring, fallback=fallback, options=("--rounds", str(LOSSY_ROUNDS))), "exact")
-        return {output.split()[-1] for output in said_by_all}
+        return {output.partition(";")[0].split()[-1] for output in said_by_all}
     by_switch = results(7, NONE)
     lost = lossy.lost()
     packets = [row["packets"] for row in operators_of(terminal)]

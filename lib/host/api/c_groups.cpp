@@ -247,6 +247,10 @@ const char* weir_group_missing_rings(const weir_group* group) {
   return group != nullptr ? group->missing_rings.c_str() : "";
 }
 
+const char* weir_group_missing_operators(const weir_group* group) {
+  return group != nullptr ? group->missing_operators.c_str() : "";
+}
+
 int weir_group_descriptor(weir_group* group) {
   return descriptor_of([&] { return object_at(group, "group").group.descriptor(); });
 }

@@ -35,7 +35,7 @@ struct weir_group {
   weir_group(std::shared_ptr<weir::host::Device> its_device, weir::host::Group formed)
       : device(std::move(its_device)), group(std::move(formed)),
         fallback_reason(group.fallback_reason()), address(group.address()), rings(group.rings()),
-        missing_rings(group.missing_rings()) {
+        missing_rings(group.missing_rings()), missing_operators(group.missing_operators()) {
     device->enter(group);
   }
 
@@ -50,6 +50,7 @@ struct weir_group {
   std::string address;
   std::vector<std::uint32_t> rings; // that carry calls
   std::string missing_rings;
+  std::string missing_operators;
   weir::host::ScaledSums scaled_sums;
 };
 

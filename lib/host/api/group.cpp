@@ -263,11 +263,9 @@ Pending Group::start_by_operator(const void* in, void* out, const Call& call, st
   if (fold == OperatorFold::refused && options().fallback == Fallback::none) {
     throw Error(
         ErrorCode::not_aggregated, std::nullopt,
-        fmt::format("operator {} ({}, digest {}): a switch on the way lacks it; allowed: one "
-                    "that each switch has for this ring's tenant (weirctl load operator, "
-                    "weirctl show operators), or a fallback to the hosts",
-                    number, operators[number]->name(),
-                    program::to_string(operators[number]->digest())));
+        describe_refused(number, *operators[number]) +
+            "; allowed: one that each switch has for this ring's tenant (weirctl load operator, "
+            "weirctl show operators), or a fallback to the hosts");
   }
   const OperatorReduce::Tensor tensor{static_cast<const std::uint8_t*>(in),
                                       static_cast<std::uint8_t*>(out)};
@@ -407,6 +405,10 @@ std::vector<std::uint32_t> Group::rings() const {
 
 std::string Group::missing_rings() const {
   return driver_->missing_rings();
+}
+
+std::string Group::missing_operators() const {
+  return driver_->missing_operators();
 }
 
 int Group::descriptor() const {

@@ -207,6 +207,9 @@ class Group {
   /// Why others of the options' rings do not. Empty when they all do, or no switch reduces.
   std::string missing_rings() const;
   GroupStatistics statistics() const;
+  /// Which of the options' operators no switch folds by, and why. Empty when they all are, or no
+  /// switch was asked.
+  std::string missing_operators() const;
   /// For poll(2), together with others: readable while a Pending is done and has not been asked
   /// since, or after an error. The group's: not to be read or closed. Throws Error, and
   /// std::invalid_argument if the group has no thread.

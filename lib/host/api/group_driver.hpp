@@ -89,6 +89,8 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   const std::string& missing_rings() const { return membership_.missing_rings; }
 
+  const std::string& missing_operators() const { return membership_.missing_operators; }
+
   GroupStatistics statistics();
 
   /// As RequestQueue::descriptor. Throws Error, and std::invalid_argument if there is no own

@@ -123,6 +123,7 @@ class GroupFormation {
                    const std::string& advice) const;
   bool knows_no_cause(const std::vector<const MessageWindow*>& windows) const;
   void use_rings(const RingChoice& choice);
+  std::string describe_missing_operators() const;
   void step_quietly();
   void fall_back(const Error& error);
   std::unique_ptr<Engine> make_engine(std::vector<std::unique_ptr<Reducer>> channels);
@@ -423,6 +424,18 @@ void GroupFormation::use_rings(const RingChoice& choice) {
         nodes_.leads() ? granted_[channel] : std::bitset<kMostOperators>();
   }
   membership_.missing_rings = describe_missing(choice, membership_.rings);
+  membership_.missing_operators = describe_missing_operators();
+}
+
+/// One sentence for each that is not folded in the network.
+std::string GroupFormation::describe_missing_operators() const {
+  std::string text;
+  for (std::size_t number = 0; number < options_.operators.size(); ++number) {
+    if (membership_.fold_of_operator(number) == OperatorFold::refused) {
+      text += (text.empty() ? "" : "; ") + describe_refused(number, *options_.operators[number]);
+    }
+  }
+  return text;
 }
 
 std::unique_ptr<Engine>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/membership.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 
@@ -15,6 +17,11 @@ constexpr auto kIdleNap = std::chrono::milliseconds(1); // how long a peer waits
 constexpr auto kLookPeriod = std::chrono::milliseconds(10); // two system calls
 
 } // namespace
+
+std::string describe_refused(std::size_t number, const program::Operator& by) {
+  return fmt::format("operator {} ({}, digest {}): a switch on the way lacks it", number, by.name(),
+                     program::to_string(by.digest()));
+}
 
 std::optional<Deadline> Membership::next_work() const {
   if (!transport->arm()) {

@@ -12,6 +12,7 @@
 #include "host/shrink/group_history.hpp"
 #include "host/switch_rings/held_rings.hpp"
 #include "host/transport/transport.hpp"
+#include "program/operator.hpp"
 
 #include <bitset>
 #include <chrono>
@@ -30,6 +31,9 @@ enum class OperatorFold : std::uint8_t {
   refused, // a switch on the way lacks it
 };
 
+/// Why the hosts fold by the operator of this number: a sentence without its full stop.
+std::string describe_refused(std::size_t number, const program::Operator& by);
+
 /// One rank's view of the ranks that reduce together. One thread at a time.
 struct Membership {
   Incarnation incarnation;
@@ -44,9 +48,10 @@ struct Membership {
   std::string missing_rings;                       // why the others do not; empty: there are none
   bool has_asked_for_operators = false;            // the hellos named those of the options
   std::bitset<kMostOperators> operators_of_switch; // by number: what all switches fold by
-  std::unique_ptr<HeldRings> held_rings;           // on rank 0, if it had them made
-  std::unique_ptr<RingClaim> ring_claim;           // if the switch's configuration has them
-  std::shared_ptr<NodeMemory> node_memory;         // null: no rank of the group shares a NIC
+  std::string missing_operators; // which of the options' no switch folds by; empty: there are none
+  std::unique_ptr<HeldRings> held_rings;   // on rank 0, if it had them made
+  std::unique_ptr<RingClaim> ring_claim;   // if the switch's configuration has them
+  std::shared_ptr<NodeMemory> node_memory; // null: no rank of the group shares a NIC
   std::unique_ptr<Transport> transport;
   std::unique_ptr<JobControl> control;
   std::unique_ptr<Engine> engine;      // over both

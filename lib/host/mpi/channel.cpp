@@ -135,7 +135,8 @@ void Channel::tell_group() const {
   for (std::size_t at = 0; at < std::min(rings, ids.size()); ++at) {
     told += fmt::format("{} {}", at == 0 ? ", ring" : ",", ids.at(at));
   }
-  const std::string why = weir_group_fallback_reason(group_);
+  std::string why = weir_group_fallback_reason(group_);
+  why += weir_group_missing_operators(group_); // one of them is empty
   report().note(fmt::format("{}: {} ranks by {}{}{}", name_, size_, weir_group_algorithm(group_),
                             told, why.empty() ? "" : ": " + why));
 }

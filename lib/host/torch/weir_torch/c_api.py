@@ -83,6 +83,7 @@ PROTOTYPES = {
     "weir_group_address": (c_char_p, c_void_p),
     "weir_group_algorithm": (c_char_p, c_void_p),
     "weir_group_fallback_reason": (c_char_p, c_void_p),
+    "weir_group_missing_operators": (c_char_p, c_void_p),
     "weir_is_reducible": (c_int, c_int, c_int),
     "weir_operator_load": (c_int, c_char_p, c_size_t, POINTER(c_void_p)),
     "weir_operator_release": (None, c_void_p),

@@ -55,6 +55,11 @@ class Group:
         return library.weir_group_algorithm(self._group).decode()
 
     @property
+    def missing_operators(self) -> str:
+        """As weir_group_missing_operators has it."""
+        return library.weir_group_missing_operators(self._group).decode()
+
+    @property
     def descriptor(self) -> int:
         """Readable while a request is done that nobody has tested, and after an error."""
         descriptor = library.weir_group_descriptor(self._group)

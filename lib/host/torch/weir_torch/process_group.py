@@ -190,6 +190,11 @@ def forwarded(name: str) -> Any:
     def forward(self: ProcessGroupWeir, *arguments: Any, **named: Any) -> Any:
         return self._gloo.call(name, *arguments, **named)
     forward.__name__ = name
+    @property
+    def missing_operators(self) -> str:
+        """Which of the options' operators the hosts fold by although the algorithm is "switch", and why; "" if there is none."""
+        return self._group.missing_operators
+
     return forward
 
 
