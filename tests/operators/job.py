@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank of a job by operators, over a switch: all-reduces, and tells whether each is what numpy makes of all ranks' tensors.
+"""A rank of a job by operators, over a switch: all-reduces and reduce-scatters, and tells whether each is what numpy makes of all ranks' tensors.
 
 `job.py BUILD_DIR RANK WORLD INTERFACE IP RING FALLBACK HOLD TEXT...`: a TEXT is a file. Says "rank R: exact", SHA-256 of all results, and which operators no switch folds by; or
 what the library says, or what is wrong. Before it ends it waits until there is a file HOLD; "-": not. `--tree [[0,1],2]` says in which order
@@ -25,6 +25,7 @@ from judges import JUDGES
 from ranks import AS_OPERATOR, FIRST_OPERATOR, Weir, judged, pointer
 
 ELEMENTS = 6000
+SHARE = 1000  # elements of a rank's share, which end within a message
 
 
 def name_of(text: str) -> str:
@@ -78,10 +79,27 @@ def folded(name: str, tensors: list[np.ndarray], tree: list | int) -> np.ndarray
 def all_reduce(weir: Weir, group: c_void_p, number: int, name: str, tensors: list[np.ndarray], rank: int, tree: list) -> np.ndarray:
     out = np.zeros(len(tensors[rank]), np.uint8)
     weir.call("weir_all_reduce", group, pointer(tensors[rank]), pointer(out), c_size_t(len(out)), AS_OPERATOR, FIRST_OPERATOR + number)
-    wrong = np.nonzero(out != folded(name, tensors, tree))[0]
+    return judge(name, out, tensors, tree)
+
+
+def reduce_scatter(weir: Weir, group: c_void_p, number: int, name: str, shares: list[list[np.ndarray]], rank: int, tree: list) -> np.ndarray:
+    """`shares` are by rank that brings them, and by rank that keeps them."""
+    brought, out = np.concatenate(shares[rank]), np.zeros(len(shares[rank][rank]), np.uint8)
+    weir.call("weir_reduce_scatter", group, pointer(brought), pointer(out), c_size_t(len(out)), AS_OPERATOR, FIRST_OPERATOR + number)
+    return judge(f"{name}, reduce-scatter", out, [brings[rank] for brings in shares], tree)
+
+
+def judge(what: str, out: np.ndarray, tensors: list[np.ndarray], tree: list) -> np.ndarray:
+    wrong = np.nonzero(out != folded(what.partition(",")[0], tensors, tree))[0]
     if len(wrong):
-        raise RuntimeError(f"{name}: {len(wrong)} of {len(out)} bytes differ, the first at {wrong[0]}")
+        raise RuntimeError(f"{what}: {len(wrong)} of {len(out)} bytes differ, the first at {wrong[0]}")
     return out
+
+
+def missing_operators(weir: Weir, group: c_void_p) -> str:
+    function = weir.library.weir_group_missing_operators
+    function.restype = ctypes.c_char_p
+    return function(group).decode()
 
 
 def run(weir: Weir, job: argparse.Namespace) -> None:
@@ -96,12 +114,6 @@ def run(weir: Weir, job: argparse.Namespace) -> None:
             size = weir.library.weir_operator_bytes(operators[place], c_size_t(ELEMENTS))
             tensors = [tensor_of(size, 1000 * turn + 10 * place + other, job) for other in range(job.world)]
             results.update(all_reduce(weir, group, place, name_of(text), tensors, job.rank, job.tree or list(range(job.world))))
-def missing_operators(weir: Weir, group: c_void_p) -> str:
-    function = weir.library.weir_group_missing_operators
-    function.restype = ctypes.c_char_p
-    return function(group).decode()
-
-
             size = weir.library.weir_operator_bytes(operators[place], c_size_t(SHARE))
             shares = [[tensor_of(size, 1000 * turn + 10 * place + 100 * other + share, job) for share in range(job.world)] for other in range(job.world)]
             reduce_scatter(weir, group, place, name_of(text), shares, job.rank, job.tree or list(range(job.world)))

@@ -189,6 +189,10 @@ def rank_all_reduces(weir: Weir, rank: int) -> None:
     weir.call("weir_reduce", group, pointer(places[rank]), pointer(out), c_size_t(4096), AS_OPERATOR, FIRST_OPERATOR + 1, c_uint16(1))
     wanted = judged(names[1], places) if rank == 1 else np.zeros(4096, np.uint8)
     assert (out == wanted).all(), "reduce to rank 1"
+    shares = [[weir.pack(operators[0], numbers_of(10 * other + share)) for share in range(WORLD)] for other in range(WORLD)]
+    brought, kept = np.concatenate(shares[rank]), np.zeros(len(tensors[0]), np.uint8)
+    weir.call("weir_reduce_scatter", group, pointer(brought), pointer(kept), c_size_t(len(kept)), AS_OPERATOR, FIRST_OPERATOR)
+    assert (kept == judged(names[0], [shares[other][rank] for other in range(WORLD)])).all(), "reduce-scatter"
     for count, number, words in ((12, 0, "a multiple of 8"), (16, 2, "found WEIR_OPERATOR(2); allowed: 2 of")):
         try:
             reduce(np.zeros(count, np.uint8), np.zeros(count, np.uint8), number)

@@ -64,6 +64,25 @@ def mxfp8_from_f32_tensors() -> None:
 
 
 @check
+def shares_by_an_operator() -> None:
+    """A reduce-scatter, whose shares end within a message."""
+    by = group()
+    messages = weir_torch.Options.from_environment().message_bytes
+    operator = weir_torch.Operator((ROOT / f"config/operators/{MXFP8[0]}.weir").read_text(), message_bytes=messages)
+    shares = [[numbers_of(RANKS * rank + share, 10_000) for share in range(RANKS)] for rank in range(RANKS)]
+    due = operator.unpack(operator.reduce([operator.pack(shares[rank][RANK]) for rank in range(RANKS)]), 10_000)
+    found = torch.zeros(10_000)
+    by.reduce_scatter_by(found, torch.cat(shares[RANK]), MXFP8[0]).wait()
+    expect(torch.equal(found, due), f"found {found}, should be {due}")
+    try:
+        by.reduce_scatter_by(found, found, MXFP8[0])
+    except ValueError as error:
+        expect(f"found 10000 of torch.float32; allowed: {RANKS} ranks' shares" in str(error), f"{error}")
+    else:
+        raise AssertionError("found no error")
+
+
+@check
 def an_operator_written_in_python() -> None:
     values = [torch.from_numpy(np.random.default_rng(rank).integers(-60, 60, PACKET).astype(np.int8)) for rank in range(RANKS)]
     packed = [tensor.view(torch.uint8).clone() for tensor in values]

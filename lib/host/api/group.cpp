@@ -237,9 +237,9 @@ Pending Group::start_by_operator(const void* in, void* out, const Call& call, st
                     "group's operators",
                     number, operators.size()));
   }
-  if (call.kind != CallKind::all_reduce && call.kind != CallKind::reduce) {
-    throw std::invalid_argument(
-        fmt::format("{} by an operator; allowed: all-reduce, reduce", name_of(call.kind)));
+  if (!call.reduces() || call.is_sparse()) {
+    throw std::invalid_argument(fmt::format(
+        "{} by an operator; allowed: all-reduce, reduce, reduce-scatter", name_of(call.kind)));
   }
   if (call.count % kOperatorUnit != 0 || call.count > kMaxTensorBytes / world()) {
     throw std::invalid_argument(

@@ -162,7 +162,8 @@ class Group {
   SparseCall start_sparse(const SparseTensor& tensor, Call call,
                           const std::optional<Factor>& factor = std::nullopt);
 
-  /// An all-reduce or a reduce of `call.count` bytes by the options' operator of that number: an
+  /// An all-reduce, a reduce or a reduce-scatter of `call.count` bytes by the options' operator of
+  /// that number. A share of a reduce-scatter is a tensor of its own. Where no switch folds: an
   /// all-gather, and the fold on each rank. Throws std::invalid_argument for another call.
   Pending start_by_operator(const void* in, void* out, const Call& call, std::size_t number);
 
@@ -206,10 +207,10 @@ class Group {
   std::vector<std::uint32_t> rings() const;
   /// Why others of the options' rings do not. Empty when they all do, or no switch reduces.
   std::string missing_rings() const;
-  GroupStatistics statistics() const;
   /// Which of the options' operators no switch folds by, and why. Empty when they all are, or no
   /// switch was asked.
   std::string missing_operators() const;
+  GroupStatistics statistics() const;
   /// For poll(2), together with others: readable while a Pending is done and has not been asked
   /// since, or after an error. The group's: not to be read or closed. Throws Error, and
   /// std::invalid_argument if the group has no thread.

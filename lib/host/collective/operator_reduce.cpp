@@ -27,7 +27,8 @@ OperatorReduce::OperatorReduce(const Call& call, const Place& place, const Tenso
                                std::shared_ptr<const program::Operator> by,
                                const program::MessageLayout& layout)
     : call_(call), place_(place), tensor_(tensor), by_(std::move(by)),
-      layout_(by_->program(), layout), most_(whole_messages(layout)) {
+      layout_(by_->program(), layout), most_(whole_messages(layout)),
+      shares_(call.shares(place.world)) {
   begin_piece();
 }
 
@@ -37,7 +38,7 @@ void OperatorReduce::begin_piece() {
   std::uint8_t* const own = gathered(place_.rank);
   std::ranges::copy(by_->digest(), own);
   if (piece_ != 0) {
-    std::memcpy(own + sizeof(program::Digest), tensor_.in + offset_, piece_);
+    std::memcpy(own + sizeof(program::Digest), tensor_.in + share_ * call_.count + offset_, piece_);
   }
 }
 
@@ -58,12 +59,27 @@ ExchangeSeries::Step OperatorReduce::advance() {
   compare_digests();
   const bool was_last = is_last();
   fold();
-  offset_ += piece_;
   if (was_last) {
     return Step::done;
   }
+  go_on();
   begin_piece();
   return Step::next;
+}
+
+void OperatorReduce::go_on() {
+  offset_ += piece_;
+  if (offset_ >= call_.count) {
+    offset_ = 0;
+    ++share_;
+  }
+}
+
+bool OperatorReduce::keeps_share() const {
+  if (call_.row().brings == Amount::share_of_each) {
+    return share_ == place_.rank;
+  }
+  return call_.row().receives == op::Who::everybody || place_.rank == call_.root;
 }
 
 void OperatorReduce::compare_digests() {
@@ -82,8 +98,7 @@ void OperatorReduce::compare_digests() {
 }
 
 void OperatorReduce::fold() {
-  const bool keeps = call_.row().receives == op::Who::everybody || place_.rank == call_.root;
-  if (!keeps || piece_ == 0) {
+  if (!keeps_share() || piece_ == 0) {
     return;
   }
   const op::DefaultFloatEnvironment environment; // not the caller's (I8)

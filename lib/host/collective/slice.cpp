@@ -19,25 +19,40 @@ std::size_t share_bytes(const Call& call) {
   return call.has_data() ? call.count * bytes_of_element(call.type) : 0;
 }
 
-/// What this rank keeps of a segment's result.
+/// Each rank's share is broadcast for itself if all get those of all. An operator folds whole
+/// packets, and no packet of its may have bytes of two shares.
+Segments segments_of(const Call& call) {
+  if (call.row().gets == Amount::share_of_each) {
+    return Segments::of_each_rank;
+  }
+  const bool has_shares = call.row().brings == Amount::share_of_each;
+  return has_shares && call.type == kAsOperator ? Segments::for_each_rank : Segments::one;
+}
+
+std::uint16_t number_of(Segments kind, const Place& place) {
+  return kind == Segments::one ? std::uint16_t{1} : place.world;
+}
+
+/// Of a segment with all ranks' shares.
+bool has_all_shares(const Call& call) {
+  return call.row().brings == Amount::share_of_each && segments_of(call) == Segments::one;
+}
+
+/// What this rank keeps of the result of a segment, if it keeps any.
 Range kept_of(const Call& call, const Place& place, std::size_t rank_bytes) {
   if (call.row().receives == op::Who::root && place.rank != call.root) {
     return {};
   }
-  const std::size_t before = call.row().brings == Amount::share_of_each ? place.rank : 0;
+  const std::size_t before = has_all_shares(call) ? place.rank : 0;
   return {before * rank_bytes, (before + 1) * rank_bytes};
-}
-
-/// Each rank's share is broadcast for itself if all get those of all.
-std::uint16_t segments_of(const Call& call, const Place& place) {
-  return call.row().gets == Amount::share_of_each ? place.world : std::uint16_t{1};
 }
 
 } // namespace
 
 std::size_t kept_bytes(const Call& call, const Place& place) {
   const Range kept = kept_of(call, place, share_bytes(call));
-  return segments_of(call, place) * (kept.end - kept.begin);
+  const bool keeps_each = segments_of(call) == Segments::of_each_rank;
+  return (keeps_each ? place.world : 1) * (kept.end - kept.begin);
 }
 
 std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels,
@@ -49,8 +64,8 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
                std::size_t channel, std::size_t channels) {
   const CallRow& row = call.row();
   const std::size_t rank_bytes = share_bytes(call);
-  const std::size_t segment_bytes =
-      row.brings == Amount::share_of_each ? rank_bytes * place.world : rank_bytes;
+  const Segments kind = segments_of(call);
+  const std::size_t segment_bytes = has_all_shares(call) ? rank_bytes * place.world : rank_bytes;
   const Range share{share_begin(segment_bytes, channel, channels, buffers.cut),
                     share_begin(segment_bytes, channel + 1, channels, buffers.cut)};
   const Range kept = kept_of(call, place, rank_bytes);
@@ -63,7 +78,8 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
               .operation = call.operation,
               .rank = place.rank,
               .root = row.contributes == op::Who::root ? call.root : std::uint16_t{0},
-              .segments = segments_of(call, place),
+              .kind = kind,
+              .segments = number_of(kind, place),
               .segment_bytes = share.end - share.begin,
               .stride = buffers.stride != 0 ? buffers.stride : rank_bytes,
               .list = buffers.list,
@@ -88,8 +104,12 @@ std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t o
   if (list != nullptr) {
     return list->find(list_begin + offset, bytes);
   }
-  const std::uint8_t* data = is_ours(segment) ? in : out + segment * stride;
-  return bytes == 0 ? std::span<const std::uint8_t>() : std::span(data + offset, bytes);
+  if (bytes == 0) {
+    return {};
+  }
+  const std::size_t before = kind == Segments::for_each_rank ? segment * stride : 0;
+  const std::uint8_t* data = is_ours(segment) ? in + before : place_of(segment);
+  return {data + offset, bytes};
 }
 
 std::span<std::uint8_t> Slice::target(std::uint16_t segment, std::size_t offset,
@@ -97,10 +117,10 @@ std::span<std::uint8_t> Slice::target(std::uint16_t segment, std::size_t offset,
   if (list != nullptr) {
     return list->find_target(list_begin + offset, bytes);
   }
-  if (offset < keep_begin || offset + bytes > keep_end) {
+  if (!keeps(segment) || offset < keep_begin || offset + bytes > keep_end) {
     return {};
   }
-  return {out + segment * stride + (offset - keep_begin), bytes};
+  return {place_of(segment) + (offset - keep_begin), bytes};
 }
 
 void Slice::store(std::uint16_t segment, std::size_t offset,
@@ -112,8 +132,8 @@ void Slice::store(std::uint16_t segment, std::size_t offset,
   assert(offset + result.size() <= segment_bytes && segment < segments);
   const std::size_t begin = std::clamp(offset, keep_begin, keep_end);
   const std::size_t end = std::clamp(offset + result.size(), keep_begin, keep_end);
-  if (begin != end) {
-    std::memcpy(out + segment * stride + (begin - keep_begin), result.data() + (begin - offset),
+  if (begin != end && keeps(segment)) {
+    std::memcpy(place_of(segment) + (begin - keep_begin), result.data() + (begin - offset),
                 end - begin);
   }
 }

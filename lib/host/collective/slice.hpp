@@ -33,25 +33,34 @@ struct CallBuffers {
   std::size_t cut = kShareAlignment;
 };
 
-/// One channel's share of a call, as messages carry it: segments of equal length, of which an
-/// all-gather has one for each rank and every other call has one.
+/// Whose a slice's segments are.
+enum class Segments : std::uint8_t {
+  one,
+  of_each_rank,  // segment k is rank k's data, and all keep all: an all-gather
+  for_each_rank, // of all ranks' data the part that rank k keeps: a reduce-scatter by an operator
+};
+
+/// One channel's share of a call, as messages carry it: segments of equal length. A message has
+/// bytes of one segment, so where packets are folded as wholes each rank's share is a tensor of its
+/// own.
 struct Slice {
   Call call;                                      // for errors, and for rings of hosts
   Collective collective = Collective::all_reduce; // of the messages
   DataType type = DataType::f32;
   Operation operation = Operation::sum;
-  std::uint16_t rank = 0;        // ours
-  std::uint16_t root = 0;        // of a broadcast with one segment; segment k is rank k's otherwise
-  std::uint16_t segments = 1;    //
+  std::uint16_t rank = 0; // ours
+  std::uint16_t root = 0; // of a broadcast with one segment; segment k is rank k's otherwise
+  Segments kind = Segments::one;
+  std::uint16_t segments = 1;    // their number
   std::size_t segment_bytes = 0; // whole elements
-  std::size_t stride = 0;        // bytes from one segment to the next in `out`
+  std::size_t stride = 0; // bytes from one segment to the next, in `out` of each, in `in` for each
   const std::uint8_t* in = nullptr;
   std::uint8_t* out = nullptr;      // may be `in`; the first byte that is kept goes there
   const TensorList* list = nullptr; // instead of in and out, and kept whole
   std::size_t list_begin = 0;       // the segment's place in it
   Owner in_owner = Owner::caller;   // or the list's
   Owner out_owner = Owner::caller;
-  // The bytes of the only segment whose result is kept. All of each segment if there are several.
+  // The bytes of a segment whose result is kept: all of each segment of each_rank, and of ours.
   std::size_t keep_begin = 0;
   std::size_t keep_end = 0;
 
@@ -67,12 +76,21 @@ struct Slice {
                                  std::size_t bytes) const;
 
   /// Whether a segment's data is in `in`; else its place in `out`.
-  bool is_ours(std::uint16_t segment) const { return segments == 1 || segment == rank; }
+  bool is_ours(std::uint16_t segment) const {
+    return kind != Segments::of_each_rank || segment == rank;
+  }
+
+  /// Whether any of the segment's result is kept.
+  bool keeps(std::uint16_t segment) const {
+    return kind != Segments::for_each_rank || segment == rank;
+  }
 
   bool keeps_all() const { return keep_begin == 0 && keep_end == segment_bytes; }
 
   /// Whose data the segment's result is; in a broadcast alone.
-  std::uint16_t root_of(std::uint16_t segment) const { return segments == 1 ? root : segment; }
+  std::uint16_t root_of(std::uint16_t segment) const {
+    return kind == Segments::of_each_rank ? segment : root;
+  }
 
   /// Our data for a part of a segment. What is not ours in a broadcast is never looked at.
   std::span<const std::uint8_t> source(std::uint16_t segment, std::size_t offset,
@@ -85,6 +103,12 @@ struct Slice {
 
   /// Stores what it keeps of a part's result.
   void store(std::uint16_t segment, std::size_t offset, std::span<const std::uint8_t> result) const;
+
+ private:
+  /// Where the first byte that is kept of a segment goes.
+  std::uint8_t* place_of(std::uint16_t segment) const {
+    return kind == Segments::of_each_rank ? out + segment * stride : out;
+  }
 };
 
 /// Bytes of the result that a rank keeps.

@@ -178,17 +178,33 @@ def all_reduce_coalesced(tensors: list[torch.Tensor], operation: int) -> Collect
                       lambda: copy_back(data, tensors))
 
 
-def all_reduce_by(tensor: torch.Tensor, operator: Operator, number: int) -> Collective:
-    """Numbers are packed and unpacked; uint8 are packed already. On the CPU, wherever the tensor is: a packed tensor cannot be cut
-    into pieces."""
-    is_packed = tensor.dtype == torch.uint8
-    data = contiguous(tensor).cpu().flatten() if is_packed else operator.pack(tensor)
+def packed_for(operator: Operator, tensor: torch.Tensor) -> torch.Tensor:
+    """Numbers are packed; uint8 are packed already. On the CPU, wherever the tensor is: a packed tensor cannot be cut into pieces."""
+    return contiguous(tensor).cpu().flatten() if tensor.dtype == torch.uint8 else operator.pack(tensor)
 
-    def finish() -> None:
-        numbers = data if is_packed else operator.unpack(data, tensor.numel())
-        tensor.detach().copy_(numbers.view(tensor.shape))
+
+def put_unpacked(operator: Operator, data: torch.Tensor, tensor: torch.Tensor) -> None:
+    numbers = data if tensor.dtype == torch.uint8 else operator.unpack(data, tensor.numel())
+    tensor.detach().copy_(numbers.view(tensor.shape))
+
+
+def as_operator(number: int) -> tuple[int, int]:
+    """The library's data type and operation."""
+    return BY_OPERATOR["WEIR_AS_OPERATOR"], BY_OPERATOR["WEIR_OPERATOR(0)"] + number
+
+
+def all_reduce_by(tensor: torch.Tensor, operator: Operator, number: int) -> Collective:
+    data = packed_for(operator, tensor)
     return Collective("all_reduce_by", [tensor], (data,), (), lambda group: group.start_all_reduce(
-        data.data_ptr(), data.numel(), BY_OPERATOR["WEIR_AS_OPERATOR"], BY_OPERATOR["WEIR_OPERATOR(0)"] + number), finish)
+        data.data_ptr(), data.numel(), *as_operator(number)), lambda: put_unpacked(operator, data, tensor))
+
+
+def reduce_scatter_by(result: torch.Tensor, tensor: torch.Tensor, operator: Operator, number: int, world: int) -> Collective:
+    """Each rank's share is packed for itself."""
+    whole = torch.cat([packed_for(operator, share) for share in contiguous(tensor).flatten().view(world, -1)])
+    data = torch.zeros(whole.numel() // world, dtype=torch.uint8)
+    return Collective("reduce_scatter_by", [result], (whole, data), (), lambda group: group.start_reduce_scatter(
+        whole.data_ptr(), data.data_ptr(), data.numel(), *as_operator(number)), lambda: put_unpacked(operator, data, result))
 
 
 def reduce(tensor: torch.Tensor, operation: int, root: int) -> Collective:

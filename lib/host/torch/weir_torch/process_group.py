@@ -136,11 +136,23 @@ class ProcessGroupWeir(ProcessGroup):
         """The all-reduce by one of the options' operators, named as in its text. The tensor becomes the result when the work that is
         returned is done: of numbers (f32, or what becomes f32), which are packed for an operator such as mxfp8-e4m3-sum, or of uint8
         that are packed already."""
+        number = self._number_of(operator)
+        return self._calls.start(collectives.all_reduce_by(tensor, self._group.operators[number], number))
+
+    def reduce_scatter_by(self, result: torch.Tensor, tensor: torch.Tensor, operator: str) -> Any:
+        """The reduce-scatter by one of the options' operators. `tensor` has a share for each rank, of `result`'s size and type: of numbers,
+        or of uint8 that are packed already, each share for itself."""
+        if tensor.numel() != self.size() * result.numel() or tensor.dtype != result.dtype:
+            raise ValueError(f"weir_torch: tensor: found {tensor.numel()} of {tensor.dtype}; allowed: {self.size()} ranks' shares as `result`: "
+                             f"{self.size() * result.numel()} of {result.dtype}")
+        number = self._number_of(operator)
+        return self._calls.start(collectives.reduce_scatter_by(result, tensor, self._group.operators[number], number, self.size()))
+
+    def _number_of(self, operator: str) -> int:
         names = [loaded.name for loaded in self._group.operators]
         if operator not in names:
             raise ValueError(f"weir_torch: operator: found {operator!r}; allowed: {', '.join(names) or 'none, as Options.operators is empty'}")
-        number = names.index(operator)
-        return self._calls.start(collectives.all_reduce_by(tensor, self._group.operators[number], number))
+        return names.index(operator)
 
     def barrier(self, opts: Optional[BarrierOptions] = None) -> Any:
         return self._start(collectives.barrier(), opts or BarrierOptions())
@@ -178,6 +190,11 @@ class ProcessGroupWeir(ProcessGroup):
         """Who reduces: "switch"; "ring" after a fallback; "local" and "alone" where no switch is needed."""
         return self._group.algorithm
 
+    @property
+    def missing_operators(self) -> str:
+        """Which of the options' operators the hosts fold by although the algorithm is "switch", and why; "" if there is none."""
+        return self._group.missing_operators
+
     def statistics(self) -> CallStatistics:
         return replace(self._calls.statistics(), gloo_calls=self._gloo.calls)
 
@@ -190,11 +207,6 @@ def forwarded(name: str) -> Any:
     def forward(self: ProcessGroupWeir, *arguments: Any, **named: Any) -> Any:
         return self._gloo.call(name, *arguments, **named)
     forward.__name__ = name
-    @property
-    def missing_operators(self) -> str:
-        """Which of the options' operators the hosts fold by although the algorithm is "switch", and why; "" if there is none."""
-        return self._group.missing_operators
-
     return forward
 
 
