@@ -305,6 +305,15 @@ static void own_operation(MPI_Comm comm) {
   MPI_Op_free(&operation);
 }
 
+/// Whether the operation of MPI_LAND, MPI_LOR and MPI_LXOR makes true of each rank's bit of the number.
+static bool truth_of(int operation, int number, int size) {
+  int set = 0;
+  for (int rank = 0; rank < size; ++rank) {
+    set += number >> rank & 1;
+  }
+  return operation == 0 ? set == size : operation == 1 ? set > 0 : set % 2 == 1;
+}
+
 /// At each place, every rank has another bit of the place's number.
 static void logical(MPI_Comm comm) {
   enum { BOOLS = 5000 };
@@ -321,14 +330,40 @@ static void logical(MPI_Comm comm) {
   for (int o = 0; o < 3; ++o) {
     MPI_Allreduce(mine, all, BOOLS, MPI_C_BOOL, operations[o], comm);
     for (int place = 0; place < BOOLS; ++place) {
-      int set = 0;
-      for (int r = 0; r < size; ++r) {
-        set += place >> r & 1;
-      }
-      const bool due = o == 0 ? set == size : o == 1 ? set > 0 : set % 2 == 1;
-      expect(all[place] == due, "a logical operation", place);
+      expect(all[place] == truth_of(o, place, size), "a logical operation", place);
     }
   }
+}
+
+/// Integers are true unless they are 0: of each the lowest bit is 0.
+static void logical_of_integers(MPI_Comm comm) {
+  enum { COUNT = 5000 };
+  const Type types[] = {{MPI_SIGNED_CHAR, 'i', 1}, {MPI_UINT16_T, 'u', 2}, {MPI_INT, 'i', 4}, {MPI_LONG, 'i', 8}};
+  const MPI_Op operations[] = {MPI_LAND, MPI_LOR, MPI_LXOR};
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  for (int t = 0; t < 4; ++t) {
+    memset(in, 0, sizeof(in));
+    for (int place = 0; place < COUNT; ++place) {
+      in[(size_t)(place + 1) * types[t].bytes - 1] = (char)(place >> rank & 1 ? 0x80 : 0); // the highest byte
+    }
+    for (int o = 0; o < 3; ++o) {
+      MPI_Allreduce(in, out, COUNT, types[t].type, operations[o], comm);
+      for (int place = 0; place < COUNT; ++place) {
+        expect(is_at(&types[t], out, place, truth_of(o, place, size)), "a logical operation of integers", place);
+      }
+    }
+  }
+  const int own = COUNT / size;
+  MPI_Reduce_scatter_block(in, out, own, MPI_LONG, MPI_LXOR, comm);
+  for (int place = 0; place < own; ++place) {
+    expect(is_at(&types[3], out, place, truth_of(2, rank * own + place, size)), "Reduce_scatter_block, logical", place);
+  }
+  memset(out, 0x5a, 8);
+  MPI_Reduce(in, out, COUNT, MPI_LONG, MPI_LOR, 0, comm);
+  expect(rank == 0 ? is_at(&types[3], out, 0, truth_of(1, 0, size)) : out[0] == 0x5a, "Reduce, logical", 0);
 }
 
 static void all_of(MPI_Comm comm) {
@@ -351,6 +386,7 @@ static void all_of(MPI_Comm comm) {
   progress(comm);
   own_operation(comm);
   logical(comm);
+  logical_of_integers(comm);
   MPI_Barrier(comm);
 }
 

@@ -75,6 +75,13 @@ static void compare(MPI_Datatype type, MPI_Op operation, int bytes, const char* 
   memcpy(out, in, sizeof in);
   MPI_Allreduce(MPI_IN_PLACE, out, LENGTH, type, operation, MPI_COMM_WORLD);
   expect(memcmp(out, due, bytes) == 0, "in place", 0);
+  PMPI_Reduce_scatter_block(in, due, LENGTH / size, type, operation, MPI_COMM_WORLD);
+  memset(out, 0, sizeof out);
+  MPI_Reduce_scatter_block(in, out, LENGTH / size, type, operation, MPI_COMM_WORLD);
+  for (int place = 0; place < LENGTH / size; ++place) {
+    expect(memcmp(out + place * extent, due + place * extent, bytes) == 0, "Reduce_scatter_block", place);
+  }
+  PMPI_Allreduce(in, due, LENGTH, type, operation, MPI_COMM_WORLD);
   memset(out, 0x5a, sizeof out);
   MPI_Reduce(in, rank == root ? out : NULL, LENGTH, type, operation, root, MPI_COMM_WORLD);
   expect(out[0] == (rank == root ? due[0] : 0x5a) && (rank != root || memcmp(out, due, bytes) == 0), "Reduce", 0);

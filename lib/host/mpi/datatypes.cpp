@@ -70,7 +70,7 @@ std::optional<weir_data_type> weir_type(Class kind, std::size_t bytes) {
   return std::nullopt;
 }
 
-/// Of bytes that are 0 or 1. Integers may have other values, which stand for 1.
+/// Of bytes that are 0 or 1.
 std::optional<weir_operation> logical_operation_of(MPI_Op operation) {
   if (operation == MPI_LAND) {
     return WEIR_AND;
@@ -197,9 +197,14 @@ std::variant<Reduction, Way> reduction_of(MPI_Datatype type, MPI_Op operation) {
     return Reduction{.type = WEIR_AS_OPERATOR,
                      .operation = WEIR_OPERATOR(static_cast<int>(*by)),
                      .elements = 1,
-                     .by = by};
+                     .form = Form::packed,
+                     .by = *by};
   }
   const Class kind = class_of(type);
+  const bool is_integer = kind == Class::signed_integer || kind == Class::unsigned_integer;
+  if (const auto logical = logical_operation_of(operation); logical && is_integer) {
+    return Reduction{.type = WEIR_U8, .operation = *logical, .elements = 1, .form = Form::truths};
+  }
   const std::size_t elements = kind == Class::complex ? 2 : 1;
   const auto weirs = weir_type(kind, size_of(type) / elements);
   if (!weirs) {

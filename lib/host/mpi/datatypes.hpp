@@ -12,12 +12,19 @@
 
 namespace weir::mpi {
 
+/// What the library gets of MPI's elements.
+enum class Form {
+  same,   // as they are
+  packed, // for an operator
+  truths, // of each a byte: 1 unless it is 0
+};
+
 struct Reduction {
-  weir_data_type type;
+  weir_data_type type; // of what the library gets
   weir_operation operation;
   std::size_t elements; // of Weir's for one of MPI's: a complex number has two
-  std::optional<GroupOperator> by =
-      std::nullopt; // then type and operation are its, and data packed
+  Form form = Form::same;
+  GroupOperator by = GroupOperator::maxloc; // for which they are packed
 };
 
 /// What Weir has for a predefined type and operation, or why it has nothing.

@@ -2,6 +2,7 @@
 #include "host/mpi/work.hpp"
 
 #include "host/mpi/job.hpp"
+#include "host/mpi/truths.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -38,20 +39,17 @@ std::size_t extent_of(MPI_Datatype type) {
   return static_cast<std::size_t>(extent);
 }
 
-bool is_reduction(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
+bool is_reduce_scatter(Collective collective) {
+  return collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
 }
 
-/// The library has no reduce-scatter by an operator.
-bool is_by_operator(Collective collective) {
-  return job().operators() != nullptr &&
-         (collective == Collective::all_reduce || collective == Collective::reduce);
+bool is_reduction(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce ||
+         is_reduce_scatter(collective);
 }
 
 bool has_part_for_each(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
-         collective == Collective::reduce_scatter_block;
+  return collective == Collective::all_gather || is_reduce_scatter(collective);
 }
 
 } // namespace
@@ -73,7 +71,7 @@ Plan plan_of(const Call& call, int size, std::size_t threshold) {
       return plan;
     }
     plan.reduction = std::get<Reduction>(reduction);
-    if (plan.reduction.by && !is_by_operator(call.collective)) {
+    if (plan.reduction.form == Form::packed && job().operators() == nullptr) {
       plan.way = Way::operation;
       return plan;
     }
@@ -101,8 +99,8 @@ const void* Work::input() const {
 
 weir_status Work::start(weir_group* group, weir_request** request) {
   const Reduction& reduction = plan_.reduction;
-  if (reduction.by) {
-    return start_by_operator(group, request);
+  if (reduction.form != Form::same) {
+    return start_reformed(group, request);
   }
   const std::size_t elements = static_cast<std::size_t>(call_.count) * reduction.elements;
   switch (call_.collective) {
@@ -126,18 +124,50 @@ weir_status Work::start(weir_group* group, weir_request** request) {
   return weir_start_barrier(group, request);
 }
 
-weir_status Work::start_by_operator(weir_group* group, weir_request** request) {
+/// A reduce-scatter's parts each for itself: an operator's end where a packet ends.
+weir_status Work::start_reformed(weir_group* group, weir_request** request) {
+  const auto* const elements = static_cast<const std::byte*>(input());
+  const std::size_t parts = is_reduce_scatter(call_.collective) ? size_ : 1;
+  packed_in_.clear();
+  for (std::size_t part = 0; part < parts; ++part) {
+    const auto bytes = reformed(elements + part * call_.count * extent_of(call_.type));
+    packed_in_.insert(packed_in_.end(), bytes.begin(), bytes.end());
+  }
+  packed_out_.resize(packed_in_.size() / parts);
   const Reduction& reduction = plan_.reduction;
-  packed_in_ = job().operators()->packed(*reduction.by, input(),
-                                         static_cast<std::size_t>(call_.count), call_.type);
-  packed_out_.resize(packed_in_.size());
-  if (call_.collective == Collective::all_reduce) {
-    return weir_start_all_reduce(group, packed_in_.data(), packed_out_.data(), packed_in_.size(),
+  switch (call_.collective) {
+  case Collective::reduce:
+    return weir_start_reduce(group, packed_in_.data(), packed_out_.data(), packed_out_.size(),
+                             reduction.type, reduction.operation,
+                             static_cast<std::uint16_t>(call_.root), request);
+  case Collective::reduce_scatter:
+  case Collective::reduce_scatter_block:
+    return weir_start_reduce_scatter(group, packed_in_.data(), packed_out_.data(),
+                                     packed_out_.size(), reduction.type, reduction.operation,
+                                     request);
+  default:
+    return weir_start_all_reduce(group, packed_in_.data(), packed_out_.data(), packed_out_.size(),
                                  reduction.type, reduction.operation, request);
   }
-  return weir_start_reduce(group, packed_in_.data(), packed_out_.data(), packed_in_.size(),
-                           reduction.type, reduction.operation,
-                           static_cast<std::uint16_t>(call_.root), request);
+}
+
+std::vector<std::byte> Work::reformed(const std::byte* elements) const {
+  const auto count = static_cast<std::size_t>(call_.count);
+  return plan_.reduction.form == Form::truths
+             ? truths_of(elements, count, size_of(call_.type))
+             : job().operators()->packed(plan_.reduction.by, elements, count, call_.type);
+}
+
+void Work::put_back() {
+  if (call_.collective == Collective::reduce && rank_ != call_.root) {
+    return;
+  }
+  if (plan_.reduction.form == Form::truths) {
+    put_truths(packed_out_, static_cast<std::byte*>(call_.out), size_of(call_.type));
+    return;
+  }
+  job().operators()->unpack(plan_.reduction.by, packed_out_, call_.out,
+                            static_cast<std::size_t>(call_.count), call_.type);
 }
 
 weir_status Work::start_broadcast(weir_group* group, weir_request** request) {
@@ -193,11 +223,8 @@ weir_status Work::start_reduce_scatter(weir_group* group, weir_request** request
 }
 
 void Work::finish() {
-  if (plan_.reduction.by) {
-    if (call_.collective == Collective::all_reduce || rank_ == call_.root) {
-      job().operators()->unpack(*plan_.reduction.by, packed_out_, call_.out,
-                                static_cast<std::size_t>(call_.count), call_.type);
-    }
+  if (plan_.reduction.form != Form::same) {
+    put_back();
   } else if (unpacked_as_ != MPI_DATATYPE_NULL) {
     const bool is_gathered = call_.collective == Collective::all_gather;
     unpack(packed_out_, call_.out, call_.count * (is_gathered ? size_ : 1), unpacked_as_);

@@ -37,11 +37,13 @@ class Work {
   void release();
 
  private:
-  weir_status start_by_operator(weir_group* group, weir_request** request);
+  weir_status start_reformed(weir_group* group, weir_request** request);
   weir_status start_broadcast(weir_group* group, weir_request** request);
   weir_status start_all_gather(weir_group* group, weir_request** request);
   weir_status start_reduce_scatter(weir_group* group, weir_request** request);
   [[nodiscard]] const void* input() const;
+  [[nodiscard]] std::vector<std::byte> reformed(const std::byte* elements) const;
+  void put_back();
 
   Call call_;
   Plan plan_;
