@@ -6,6 +6,7 @@
 #include "config/agreement.hpp"
 #include "config/key_lines.hpp"
 #include "control/memory.hpp"
+#include "control/own_lcores.hpp"
 #include "control/placement.hpp"
 #include "control/work_division.hpp"
 #include "output.hpp"
@@ -46,10 +47,15 @@ std::uint64_t needed_mib(const config::Config& config) {
 struct FileRead {
   SwitchConfig config;
   std::uint64_t needed_mib = 0;
+  std::vector<std::string> about_lcores; // what the switch would say of its CPUs on this machine
 };
 
 /// Who works for whom, as the switch would log it.
-void tell_division(const config::Config& config) {
+void tell_division(const FileRead& read) {
+  for (const std::string& line : read.about_lcores) {
+    print(line + "\n");
+  }
+  const config::Config& config = read.config.config;
   const ring::RingSet rings(config.rings);
   for (const std::string& line : control::division_of(control::place(config, rings), rings)) {
     print(line + "\n");
@@ -79,10 +85,12 @@ std::optional<FileRead> loaded(const std::string& file) {
     std::string text = config::read_file(file);
     config::Config config = config::parse_config(text, file);
     check_build(config, file);
+    std::vector<std::string> about_lcores = control::take_lcores(config);
     const std::uint64_t mib = needed_mib(config);
     FileRead read{
         {std::filesystem::path(file).stem().string(), file, std::move(config), std::move(text)},
-        mib};
+        mib,
+        std::move(about_lcores)};
     check_memory(read);
     return read;
   } catch (const config::ConfigError& error) {
@@ -116,7 +124,7 @@ void tell_in_order(const FileRead& read, Compared compared) {
                     text::printable(read.config.file),
                     has_trees && compared == Compared::no ? " by itself" : "", config.ports.size(),
                     config.rings.size(), read.needed_mib));
-  tell_division(config);
+  tell_division(read);
 }
 
 /// Of one file's rings.

@@ -12,6 +12,7 @@
 #include "control/lease_monitor.hpp"
 #include "control/link_monitor.hpp"
 #include "control/monitor.hpp"
+#include "control/own_lcores.hpp"
 #include "control/placement.hpp"
 #include "control/switch.hpp"
 #include "control_events.hpp"
@@ -184,7 +185,8 @@ void check_cpus(const Options& options, const config::Config& config) {
   for (std::size_t i = 0; i < config.lcores.size(); ++i) {
     const config::LcoreConfig& lcore = config.lcores[i];
     if (!std::filesystem::exists(fmt::format("/sys/devices/system/cpu/cpu{}", lcore.id))) {
-      const std::string key = config.has_own_lcores ? fmt::format("lcores[{}].id", i) : "lcores";
+      const bool is_given = config.lcores_by == config::LcoresBy::file;
+      const std::string key = is_given ? fmt::format("lcores[{}].id", i) : "lcores";
       throw config::ConfigError(fmt::format(
           "{}:{}: {}: found {}; allowed: a CPU of this machine, 0 to {}", options.config,
           lcore.line, key, lcore.id, sysconf(_SC_NPROCESSORS_CONF) - 1));
@@ -403,18 +405,22 @@ int main(int argc, char** argv) {
     }
     keep_files_private();
     app::catch_reload_signal(); // before the file is read for the first time
-    const config::Config config = config::load_config(options.config);
+    config::Config config = config::load_config(options.config);
     if (options.forgotten_tenant) {
       forget(*options.forgotten_tenant, config);
       return EXIT_SUCCESS;
     }
     const std::vector<std::string> first_commands = read_command_file(options.cmd_file);
     app::check_build(config, options.config);
+    const std::vector<std::string> about_lcores = control::take_lcores(config);
     check_cpus(options, config);
     refuse_core_options(options.eal);
     app::check_process_limits(config);
     const Eal eal(eal_arguments(options, config));
     catch_signals();
+    for (const std::string& line : about_lcores) {
+      app::say("weir: " + line + "\n");
+    }
     run_switch(options, config, first_commands);
     app::finish_log();
     return EXIT_SUCCESS;

@@ -2,13 +2,14 @@
 """Every file of config/ works: those that need no NIC start, the others are read without error."""
 from __future__ import annotations
 
+import os
 import re
 import stat
 from pathlib import Path
 
 from hosts import RANKS, acknowledgements, captured_incarnation, frame_of, model, ring_of_hosts
 from lab import Lab, smoke_test
-from weir import BUILD, REPLAY, ROOT, WEIR, expect, run_to_end, wait_for
+from weir import BUILD, NO_HUGEPAGES, QUIET_PORT, REPLAY, ROOT, WEIR, configuration, expect, run_to_end, wait_for
 
 CONFIG = ROOT / "config"
 STARTED = {"af_packet.yaml", "af_xdp.yaml", "tap.yaml", "pcap.yaml", "demo.yaml", "vhost.yaml"}
@@ -113,6 +114,36 @@ def others_parse(lab: Lab) -> None:
     for file in others:
         ended = run_to_end([REPLAY, "--config", file, "--in", nothing, "--out", lab.directory / "out.pcap"])
         expect(ended.status == 0 and not ended.errors, f"{file.name}: {ended}")
+
+
+@smoke_test("lcores-auto")
+def lcores_by_the_switch(lab: Lab) -> None:
+    """The switch takes CPUs that it may use, says the same of them in a dry run and when it starts, and forwards with them."""
+    ports = "".join(f'  - {{ name: p{port}, device: "net_null{port},no-rx=1" }}\n' for port in range(2))
+    file = lab.file("weir.yaml", f"eal: {{ options: {NO_HUGEPAGES} }}\nports:\n{ports}lcores: auto\n")
+    cpus = sorted(os.sched_getaffinity(0))
+    for allowed in ([cpus[-1]], cpus):
+        os.sched_setaffinity(0, allowed)
+        lab.on_end(lambda: os.sched_setaffinity(0, cpus))
+        dry = run_to_end([WEIR, "--config", file, "--dry-run"])
+        told = re.findall(r"^lcores: auto: .*$", dry.output, re.MULTILINE)
+        expect(dry.status == 0 and told, f"{dry}")
+        roles = re.search(r"control on CPU (\d+); rx, worker and tx on CPU (\d+)$", told[0])
+        expect(roles is not None and {int(cpu) for cpu in roles.groups()} <= set(allowed), f"of {allowed}: {told}")
+        expect((roles[1] == roles[2]) == (len(allowed) == 1), f"of {allowed}: {told}")
+        switch = lab.ready_weir(lab.namespace(), file)
+        expect(all(f"weir: {line}\n" in switch.output() for line in told), f"{told}: {switch.output()}")
+        switch.stop()
+    os.sched_setaffinity(0, cpus)
+
+
+@smoke_test("lcores-that-lose")
+def split_lcores(lab: Lab) -> None:
+    """Roles by hand that hand over each frame are warned of."""
+    cpus = sorted(os.sched_getaffinity(0))
+    split = f"  - {{ id: {cpus[0]}, roles: [rx, tx] }}\n  - {{ id: {cpus[-1]}, roles: [worker] }}\n"
+    dry = run_to_end([WEIR, "--config", lab.file("weir.yaml", configuration([QUIET_PORT], split)), "--dry-run"])
+    expect(dry.status == 0 and "warning: lcores: no lcore that receives works too" in dry.output, f"{dry}")
 
 
 # A file with an unknown key in the map at this place, whose keys the error then names.

@@ -714,6 +714,18 @@ TEST(ConfigErrors, MostPortsAndMembers) {
             "f.yaml:8: rings[0].members: found a list of 257; allowed: a list of 2 to 256 members");
 }
 
+TEST(Config, LcoresMayBeLeftToTheSwitch) {
+  const std::string ports = ports_text(1);
+  EXPECT_EQ(parse_config(ports + "lcores: auto\n", "f.yaml").lcores_by, LcoresBy::the_switch);
+  EXPECT_EQ(
+      parse_config(ports + "lcores:\n- { id: 3, roles: [rx, worker, tx] }\n", "f.yaml").lcores_by,
+      LcoresBy::file);
+  EXPECT_EQ(error_of(ports + "lcores: some\n"),
+            "f.yaml:3: lcores: found \"some\"; allowed: auto, or a list of 1 to 1024 lcores");
+  EXPECT_EQ(error_of(ports + "lcores: { id: 3 }\n"),
+            "f.yaml:3: lcores: found a map; allowed: auto, or a list of 1 to 1024 lcores");
+}
+
 TEST(Config, EveryKey) {
   const Config config = parse_config(kGood, "f.yaml");
   EXPECT_EQ(config.eal_options, (std::vector<std::string>{"--no-huge", "-m", "512"}));
@@ -1013,7 +1025,7 @@ TEST(Config, LeastFileTakesEveryDefault) {
   EXPECT_EQ(config.lcores[1].id, 1U);
   EXPECT_EQ(config.lcores[1].roles, (std::vector{Role::rx, Role::worker, Role::tx}));
   EXPECT_EQ(config.lcores[1].idle, Idle::spin);
-  EXPECT_FALSE(config.has_own_lcores);
+  EXPECT_EQ(config.lcores_by, LcoresBy::the_switch);
   EXPECT_EQ(config.lcores[1].line, 1) << "an error about them has a place in the file";
   EXPECT_EQ(config.l2.aging_s, 300U);
   EXPECT_EQ(config.l2.entries, 8192U);

@@ -64,7 +64,7 @@ class PortsReader {
   Once<wire::MacAddress> macs_;
 };
 
-/// On a missing key's line.
+/// Until the switch has chosen.
 std::vector<LcoreConfig> default_lcores(int line) {
   return {{.id = 0, .roles = {Role::control}, .idle = Idle::spin, .line = line},
           {.id = 1, .roles = {Role::rx, Role::worker, Role::tx}, .idle = Idle::spin, .line = line}};
@@ -342,11 +342,16 @@ void read_ports(const Reader& node, Config& config) {
 }
 
 void read_lcores(const Reader& node, Config& config) {
-  config.has_own_lcores = node.is_present();
-  if (!config.has_own_lcores) {
+  const bool is_word = node.is_present() && !node.is_list();
+  if (is_word && node.found() != in_quotes(kLcoresByTheSwitch)) {
+    node.fail(node.found(), fmt::format("{}, or {}", kLcoresByTheSwitch,
+                                        allowed(field_of(config_fields(), "lcores").value)));
+  }
+  if (is_word || !node.is_present()) {
     config.lcores = default_lcores(node.line());
     return;
   }
+  config.lcores_by = LcoresBy::file;
   LcoresReader reader;
   for (const Reader& item : items_at(node, field_of(config_fields(), "lcores").value)) {
     config.lcores.push_back(reader.read_lcore(item));

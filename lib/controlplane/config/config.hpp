@@ -57,8 +57,11 @@ struct LcoreConfig {
   unsigned id = 0;         // CPU number, 0 .. 1023; unique
   std::vector<Role> roles; // at least one, each once
   Idle idle = Idle::spin;
-  int line = 0; // of the id in the file, or the one on which `lcores` is missing
+  int line = 0; // of the id in the file, or of `lcores`, or the one on which it is missing
 };
+
+/// Who says which CPUs the switch takes.
+enum class LcoresBy : std::uint8_t { file, the_switch };
 
 struct L2Config {
   std::uint32_t aging_s = 300;  // 1 .. 1000000
@@ -140,10 +143,11 @@ struct OperatorConfig {
 struct Config {
   std::vector<std::string> eal_options; // unchanged, before those of the command line
   std::vector<PortConfig> ports;        // 1 .. 32
-  // At most one lcore has the role control; rx, worker and tx have one or more each. Without
-  // `lcores` in the file, lcore 0 is control and lcore 1 is rx, worker and tx; both spin.
+  // At most one lcore has the role control; rx, worker and tx have one or more each. Where the
+  // switch is to choose and has not yet, lcore 0 is control and lcore 1 is rx, worker and tx; both
+  // spin.
   std::vector<LcoreConfig> lcores;
-  bool has_own_lcores = false; // whether the file has `lcores`
+  LcoresBy lcores_by = LcoresBy::the_switch;
   L2Config l2;
   std::vector<StationConfig> stations; // at most a 16th of l2.entries
   ConnectionsConfig connections;

@@ -198,6 +198,9 @@ void compare_ports(const Config& from, const Config& to, std::vector<Change>& ch
 }
 
 void compare_lcores(const Config& from, const Config& to, std::vector<Change>& changes) {
+  if (from.lcores_by == LcoresBy::the_switch && to.lcores_by == LcoresBy::the_switch) {
+    return; // it has chosen when it started
+  }
   compare_entries(
       EntriesOf<LcoreConfig>{
           .fields = lcore_fields(),

@@ -408,7 +408,7 @@ const Fields<Config>& config_fields() {
                       kNeeded, port_fields(), read_ports, compare_ports),
       entries<Config>(
           "lcores", List{{1, 1024}, "lcores"}, "the CPUs that the switch takes, and for what",
-          otherwise("control on 0, the rest on 1"), lcore_fields(), read_lcores, compare_lcores),
+          otherwise("auto: the switch chooses"), lcore_fields(), read_lcores, compare_lcores),
       map<&Config::l2>("l2", l2_fields(), "its keys' defaults"),
       entries<Config>("stations", List{{0, kMostStations}, "stations"},
                       "stations that are tied to a port; at most a 16th of l2.entries",

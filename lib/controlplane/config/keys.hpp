@@ -21,6 +21,7 @@ inline constexpr std::uint64_t kMostPorts = 32;
 
 // Indexed by Role, Idle, ring::KeepAlive, RxSteering and YesNo.
 inline constexpr std::array<std::string_view, 4> kRoleNames{"control", "rx", "worker", "tx"};
+inline constexpr std::string_view kLcoresByTheSwitch = "auto";
 inline constexpr std::array<std::string_view, 3> kIdleNames{"spin", "yield", "sleep"};
 inline constexpr std::array<std::string_view, 3> kKeepAliveNames{"ack", "rnr", "off"};
 inline constexpr std::array<std::string_view, 2> kRxSteeringNames{"rss", "flow"};
