@@ -616,7 +616,7 @@ MUTATIONS = [
 
     # Calls in the host library
     Mutation("gather-root", "all of an all-gather's broadcasts have rank 0 as root", [
-        Edit(WINDOW, "header.root.set(work.segments == 1 ? work.root : piece.segment);", "header.root.set(work.root);")]),
+        Edit(WINDOW, "header.root.set(has_roots_in_turn ? piece.segment : work.root);", "header.root.set(work.root);")]),
     Mutation("gather-order", "an all-gather sends its ranks' shares from the last to the first", [
         Edit(WINDOW, "  return {work, segment, offset,",
              "  return {work, static_cast<std::uint16_t>(entry.work.segments - 1 - segment), offset,")]),
@@ -626,7 +626,7 @@ MUTATIONS = [
     Mutation("gather-source", "an all-gather sends from where the results go", [
         Edit(SLICE, "= is_ours(segment) ? in", "= segments == 1 ? in")]),
     Mutation("scatter-share", "a reduce-scatter keeps the predecessor's share", [
-        Edit(SLICE, "Amount::share_of_each ? place.rank : 0", "Amount::share_of_each ? (place.rank + place.world - 1u) % place.world : 0")]),
+        Edit(SLICE, "has_all_shares(call) ? place.rank : 0", "has_all_shares(call) ? (place.rank + place.world - 1u) % place.world : 0")]),
     Mutation("reduce-keeps", "every rank keeps a reduce's result", [
         Edit(SLICE, "if (call.row().receives == op::Who::root && place.rank != call.root)", "if (call.row().receives == op::Who::nobody)")]),
     Mutation("list-room", "messages of several tensors share one buffer", [

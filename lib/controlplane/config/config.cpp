@@ -344,8 +344,7 @@ void read_ports(const Reader& node, Config& config) {
 void read_lcores(const Reader& node, Config& config) {
   const bool is_word = node.is_present() && !node.is_list();
   if (is_word && node.found() != in_quotes(kLcoresByTheSwitch)) {
-    node.fail(node.found(), fmt::format("{}, or {}", kLcoresByTheSwitch,
-                                        allowed(field_of(config_fields(), "lcores").value)));
+    node.fail(node.found(), allowed(field_of(config_fields(), "lcores").value));
   }
   if (is_word || !node.is_present()) {
     config.lcores = default_lcores(node.line());

@@ -406,9 +406,10 @@ const Fields<Config>& config_fields() {
       map_of_same<Config>("eal", eal_fields(), "no options"),
       entries<Config>("ports", List{{1, kMostPorts}, "ports"}, "the links that the switch joins",
                       kNeeded, port_fields(), read_ports, compare_ports),
-      entries<Config>(
-          "lcores", List{{1, 1024}, "lcores"}, "the CPUs that the switch takes, and for what",
-          otherwise("auto: the switch chooses"), lcore_fields(), read_lcores, compare_lcores),
+      entries<Config>("lcores", List{{1, 1024}, "lcores", {}, kLcoresByTheSwitch},
+                      "the CPUs that the switch takes, and for what",
+                      otherwise("auto: the switch chooses"), lcore_fields(), read_lcores,
+                      compare_lcores),
       map<&Config::l2>("l2", l2_fields(), "its keys' defaults"),
       entries<Config>("stations", List{{0, kMostStations}, "stations"},
                       "stations that are tied to a port; at most a 16th of l2.entries",

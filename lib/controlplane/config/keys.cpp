@@ -42,7 +42,10 @@ std::string allowed(const Value& value) {
   return std::visit(
       Overloaded{
           [](const Map&) { return std::string("a map"); },
-          [](const List& list) { return yaml::allowed_length(list.count, list.things); },
+          [](const List& list) {
+            const std::string length = yaml::allowed_length(list.count, list.things);
+            return list.word.empty() ? length : fmt::format("{}, or {}", list.word, length);
+          },
           [](const WholeNumber& number) { return yaml::allowed_number(number.range); },
           [](const PowerOfTwo& number) { return yaml::allowed_power(number.range); },
           [](const OneNumberOf& one) { return yaml::join_or(one.numbers); },

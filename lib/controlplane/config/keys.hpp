@@ -58,6 +58,7 @@ struct List {
   std::string_view things; // "ports"
   // Of a list of plain values.
   std::variant<std::monostate, OneWordOf, Text, WholeNumber> entry = {};
+  std::string_view word = {}; // that may stand in the list's place; empty: none may
 };
 
 using Value = std::variant<Map, List, WholeNumber, PowerOfTwo, OneNumberOf, OneWordOf, Text>;

@@ -11,9 +11,7 @@ Slice all_reduce_of(const Slice& slice, const std::uint8_t* in, std::uint8_t* ou
                     std::size_t bytes) {
   Slice reduction = slice;
   reduction.collective = Collective::all_reduce;
-  reduction.segments = 1;
-  reduction.segment_bytes = reduction.keep_end = bytes;
-  reduction.keep_begin = 0;
+  reduction.become_one_segment(bytes);
   reduction.in_owner = in == slice.in ? slice.in_owner : Owner::library;
   reduction.out_owner = out == slice.out ? slice.out_owner : Owner::library;
   reduction.in = in;

@@ -85,6 +85,15 @@ struct Slice {
     return kind != Segments::for_each_rank || segment == rank;
   }
 
+  /// One segment of so many bytes is left, and all of it is kept.
+  void become_one_segment(std::size_t bytes) {
+    kind = Segments::one;
+    segments = 1;
+    segment_bytes = bytes;
+    keep_begin = 0;
+    keep_end = bytes;
+  }
+
   bool keeps_all() const { return keep_begin == 0 && keep_end == segment_bytes; }
 
   /// Whose data the segment's result is; in a broadcast alone.

@@ -335,9 +335,7 @@ Slice NodeReducer::slice_between(const Portion& portion, std::uint64_t number) c
   slice.root =
       has_root ? nodes_.node_of(portion.slice->root_of(portion.segment)) : std::uint16_t{0};
   slice.rank = node_;
-  slice.segments = 1;
-  slice.segment_bytes = slice.keep_end = portion.bytes;
-  slice.keep_begin = 0;
+  slice.become_one_segment(portion.bytes);
   slice.in = slice.out = memory_->sum(channel_, number);
   slice.in_owner = slice.out_owner = Owner::library;
   slice.list = nullptr;
