@@ -11,8 +11,8 @@
 
 namespace weir::program {
 
-/// The fixed data of a trial, 64 KiB: sets of payloads, half of them random bytes, half of them
-/// numbers near 1 in the program's fields. The same on each machine.
+/// The fixed data of a trial, 64 KiB (docs/protocol.md §12.5): sets of payloads, half of them
+/// random bytes, half of them numbers near 1 in the program's fields. The same on each machine.
 class TrialData {
  public:
   static constexpr std::size_t kSets = 16;
