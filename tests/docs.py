@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "fabric"))
+sys.path[:0] = [str(ROOT / "tests" / "fabric"), str(ROOT / "tests" / "operators")]
 
 from listings import listings, rows_of  # noqa: E402
 from mutations import MUTATIONS, stale_edits  # noqa: E402
+from rule_mutations import RULE_MUTATIONS  # noqa: E402
 
 
 def read(name: str) -> str:
@@ -197,10 +198,11 @@ def check_glossary() -> list[str]:
 
 
 def check_mutations() -> list[str]:
-    """The mutations of the simulation still fit the code, and docs/mutations.md tells of each."""
+    """The mutations of the simulation and of operators still fit the code, and docs/mutations.md tells of each."""
+    mutations = [*MUTATIONS, *RULE_MUTATIONS]
     told = re.findall(r"^\| `([\w-]+)` \|", read("docs/mutations.md"), re.MULTILINE)
-    return stale_edits(MUTATIONS) + [f"docs/mutations.md has {told.count(mutation.name)} times `{mutation.name}`"
-                                     for mutation in MUTATIONS if told.count(mutation.name) != 1]
+    return stale_edits(mutations) + [f"docs/mutations.md has {told.count(mutation.name)} times `{mutation.name}`"
+                                     for mutation in mutations if told.count(mutation.name) != 1]
 
 
 def main() -> int:

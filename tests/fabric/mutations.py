@@ -10,6 +10,7 @@ mutation that survives without a reason is a failure.
 from __future__ import annotations
 
 import argparse
+import filecmp
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/mutations.md"
+OF_RULES = "## Do the tests of operators notice?"  # the page's part that tests/operators/rule_mutations.py writes
 COPIED = ["include", "lib", "app", "tests", "proto", "config", "docs", "tools", "LICENSE", "README.md", "meson.build",
           "meson_options.txt", "meson.options"]  # all that meson.build names
 FAILURE = re.compile(r"^seed (\d+): (\S+) violated: (.*?)$", re.MULTILINE)
@@ -665,34 +667,35 @@ def run(command: list[str], **options) -> subprocess.CompletedProcess:
 
 
 def copy_tree(target: Path) -> None:
+    """What is there already, and the same, keeps its time."""
     for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, target / name)
-        elif source.exists():
-            shutil.copy2(source, target / name)
+        for source in [ROOT / name, *(ROOT / name).rglob("*")]:
+            copy = target / source.relative_to(ROOT)
+            if source.is_file() and not (copy.exists() and filecmp.cmp(source, copy, shallow=False)):
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, copy)
 
 
 class Workshop:
-    """A copy of the tree and its build directory."""
+    """A copy of the tree, and its build directory with programs, by default the simulation. What is there already is used again."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, *programs: str):
         self.tree = directory / "tree"
         self.build = directory / "build"
-        self.tree.mkdir(parents=True)
         copy_tree(self.tree)
         environment = os.environ | {"CCACHE_BASEDIR": str(directory), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}
         self.environment = environment
-        self.must(["meson", "setup", str(self.build), str(self.tree), "-Dwerror=false", "-Dbuildtype=release"])
-        self.compile()
+        if not (self.build / "build.ninja").exists():
+            self.must(["meson", "setup", str(self.build), str(self.tree), "-Dwerror=false", "-Dbuildtype=release"])
+        self.compile(*programs)
 
     def must(self, command: list[str]) -> None:
         done = run(command, env=self.environment)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
-    def compile(self, target: str = SIMULATION) -> None:
-        self.must(["ninja", "-C", str(self.build), target])
+    def compile(self, *programs: str) -> None:
+        self.must(["ninja", "-C", str(self.build), *(programs or (SIMULATION,))])
 
     def edit(self, edits: list[Edit]) -> dict[Path, str]:
         """Applies all edits; returns the originals."""
@@ -770,7 +773,7 @@ def write_page(findings: list[Finding], seeds: int) -> None:
         "<!-- SPDX-License-Identifier: BSD-3-Clause -->",
         "# Does the simulation notice?",
         "",
-        "`tests/fabric/mutations.py` writes this page: it breaks the switch in one place at a time and runs the seeds of",
+        "`tests/fabric/mutations.py` writes this part: it breaks the switch in one place at a time and runs the seeds of",
         f"`fabric_sim` from 1 on, {seeds} at most ({RARE} for what shows rarely), until an invariant of `protocol.md` §8 fails;",
         "for `tree-...` the seeds of `--switches trees`. What no host of the simulation does is noticed by a case of `tests/replay`.",
         "The seed is also the number of seeds that it took; seconds are of the run alone. `docs/lab/simulation.md` says what is",
@@ -784,7 +787,8 @@ def write_page(findings: list[Finding], seeds: int) -> None:
         "invariants; one without is a hole in the simulation.",
         "",
     ]
-    PAGE.write_text("\n".join(lines))
+    of_rules = PAGE.read_text().partition(OF_RULES)
+    PAGE.write_text("\n".join([*lines, "".join(of_rules[1:])]))
 
 
 def main() -> int:
