@@ -3,6 +3,7 @@
 judges of tests/operators, which are numpy's."""
 from __future__ import annotations
 
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -64,7 +65,7 @@ def operator_yaml(one: Loaded) -> str:
 
 def with_texts(yaml: str) -> str:
     """A kept configuration for the texts of this checkout."""
-    return yaml.replace(INSTALLED, str(TEXTS))
+    return re.sub(rf"{INSTALLED}/([\w.-]+)", rf'"{TEXTS}/\1"', yaml)  # a folder's name may have a comma
 
 
 # -- tables
