@@ -276,7 +276,7 @@ MUTATIONS = [
         Edit(INCARNATIONS, "if (!has_all(total)) {", "if (false) {")],
         replayed="tree-rogue-operators-rack1"),
     Mutation("operator-unknown", "a message by a number that the table lacks is taken", [
-        Edit(CLASSIFY, "if (lacks_operator) {", "if (false) {")],
+        Edit(CLASSIFY, "return data_by_operator(opening);", "return enter_history(opening);")],
         replayed="job-lacking-operators"),
     Mutation("operator-tenant", "an operator of one tenant is every tenant's", [
         Edit("lib/core/program/loaded_operators.hpp", "tenant.empty() || tenant == to_tenant;", "tenant.empty() || !to_tenant.empty();")],

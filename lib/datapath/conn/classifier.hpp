@@ -58,6 +58,7 @@ class Classifier {
                           std::uint64_t now);
   Verdict contributed(const ring::RingChild& sender, MessageRecord* record, std::uint32_t packet);
   Verdict data_start(const Opening& opening, Connection* connection, std::uint64_t now);
+  Verdict data_by_operator(const Opening& opening);
   Verdict enter_history(const Opening& opening);
   std::optional<Verdict> repeated_start(const frame::Frame& frame, const wire::InaHeader& ina,
                                         Connection* connection, std::uint64_t now);
