@@ -618,7 +618,7 @@ MUTATIONS = [
 
     # Calls in the host library
     Mutation("gather-root", "all of an all-gather's broadcasts have rank 0 as root", [
-        Edit(WINDOW, "header.root.set(has_roots_in_turn ? piece.segment : work.root);", "header.root.set(work.root);")]),
+        Edit(WINDOW, "work.root + piece.segment * work.root_step", "work.root")]),
     Mutation("gather-order", "an all-gather sends its ranks' shares from the last to the first", [
         Edit(WINDOW, "  return {work, segment, offset,",
              "  return {work, static_cast<std::uint16_t>(entry.work.segments - 1 - segment), offset,")]),
@@ -626,11 +626,12 @@ MUTATIONS = [
         Edit(REDUCER, "progress.slice.store(piece.segment, piece.offset,",
              "progress.slice.store(static_cast<std::uint16_t>((piece.segment + 1) % progress.slice.segments), piece.offset,")]),
     Mutation("gather-source", "an all-gather sends from where the results go", [
-        Edit(SLICE, "= is_ours(segment) ? in", "= segments == 1 ? in")]),
+        Edit(SLICE, "= is_ours(segment) ? in +", "= segments == 1 ? in +")]),
     Mutation("scatter-share", "a reduce-scatter keeps the predecessor's share", [
-        Edit(SLICE, "has_all_shares(call) ? place.rank : 0", "has_all_shares(call) ? (place.rank + place.world - 1u) % place.world : 0")]),
+        Edit(SLICE, "{place.rank * share, (place.rank + std::size_t{1}) * share}",
+             "{(place.rank + place.world - 1u) % place.world * share, ((place.rank + place.world - 1u) % place.world + 1) * share}")]),
     Mutation("reduce-keeps", "every rank keeps a reduce's result", [
-        Edit(SLICE, "if (call.row().receives == op::Who::root && place.rank != call.root)", "if (call.row().receives == op::Who::nobody)")]),
+        Edit(SLICE, "if (row.receives == op::Who::root && place.rank != call.root)", "if (row.receives == op::Who::nobody)")]),
     Mutation("list-room", "messages of several tensors share one buffer", [
         Edit(REDUCER, "gathered_[message.number % gathered_.size()]", "gathered_[message.number % 1]")]),
     Mutation("list-place", "parts of a list are stored as if it began with this message", [

@@ -99,7 +99,8 @@ TEST(MessageWindow, ABroadcastNamesItsRootAndABarrierHasNoData) {
 TEST(MessageWindow, EachSegmentOfAnAllGatherHasItsOwnRootAndMessages) {
   MessageWindow window(kWindow);
   greet(window);
-  window.begin({.collective = Collective::broadcast, .segments = 3, .segment_bytes = 20});
+  window.begin(
+      {.collective = Collective::broadcast, .root_step = 1, .segments = 3, .segment_bytes = 20});
   std::vector<std::uint64_t> seen;
   while (const auto message = window.next()) {
     seen.push_back(header_of(result_for(*message)).root.get() * 1000 + message->piece.offset * 10 +

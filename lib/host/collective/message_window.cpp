@@ -102,8 +102,7 @@ void MessageWindow::write_header(std::uint64_t number, const Piece& piece) {
   header.message_length.set(static_cast<std::uint32_t>(piece.bytes));
   header.session.set(session_);
   header.collective = static_cast<std::uint8_t>(work.collective);
-  const bool has_roots_in_turn = work.collective == Collective::broadcast && work.segments != 1;
-  header.root.set(has_roots_in_turn ? piece.segment : work.root);
+  header.root.set(static_cast<std::uint16_t>(work.root + piece.segment * work.root_step));
   headers_[slot_of(number)] = header;
 }
 

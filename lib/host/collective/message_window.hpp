@@ -61,7 +61,8 @@ class MessageWindow {
     Collective collective = Collective::all_reduce;
     DataType type = DataType::f32;
     Operation operation = Operation::sum; // 0 in a broadcast and a barrier
-    std::uint16_t root = 0;               // of a broadcast with one segment; 0 otherwise
+    std::uint16_t root = 0;               // of the first segment of a broadcast; 0 otherwise
+    std::uint16_t root_step = 0;          // from one segment's to the next's
     std::uint16_t segments = 1;
     std::size_t segment_bytes = 0;
   };

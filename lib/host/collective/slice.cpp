@@ -14,45 +14,59 @@ struct Range {
   std::size_t end = 0;
 };
 
-/// Bytes of a share, in a call that has data.
-std::size_t share_bytes(const Call& call) {
-  return call.has_data() ? call.count * bytes_of_element(call.type) : 0;
-}
+/// A call as it is cut for any channel.
+struct Parts {
+  Segments kind = Segments::one;
+  std::uint16_t segments = 1;
+  std::size_t rank_bytes = 0;    // of one rank's share
+  std::size_t segment_bytes = 0; // a share, or all ranks' shares in one
+  Range kept;                    // by this rank, of a segment of which it keeps something
+};
 
 /// Each rank's share is broadcast for itself if all get those of all. An operator folds whole
 /// packets, and no packet of its may have bytes of two shares.
-Segments segments_of(const Call& call) {
-  if (call.row().gets == Amount::share_of_each) {
+Segments segments_of(const CallRow& row, DataType type) {
+  if (row.gets == Amount::share_of_each) {
     return Segments::of_each_rank;
   }
-  const bool has_shares = call.row().brings == Amount::share_of_each;
-  return has_shares && call.type == kAsOperator ? Segments::for_each_rank : Segments::one;
+  return row.brings == Amount::share_of_each && type == kAsOperator ? Segments::for_each_rank
+                                                                    : Segments::one;
 }
 
-std::uint16_t number_of(Segments kind, const Place& place) {
-  return kind == Segments::one ? std::uint16_t{1} : place.world;
-}
-
-/// Of a segment with all ranks' shares.
-bool has_all_shares(const Call& call) {
-  return call.row().brings == Amount::share_of_each && segments_of(call) == Segments::one;
-}
-
-/// What this rank keeps of the result of a segment, if it keeps any.
-Range kept_of(const Call& call, const Place& place, std::size_t rank_bytes) {
-  if (call.row().receives == op::Who::root && place.rank != call.root) {
-    return {};
+Parts parts_of(const CallRow& row, const Call& call, const Place& place) {
+  const std::size_t share =
+      row.brings == Amount::nothing ? 0 : call.count * bytes_of_element(call.type);
+  Parts parts{.kind = segments_of(row, call.type),
+              .rank_bytes = share,
+              .segment_bytes = share,
+              .kept = {0, share}};
+  if (parts.kind != Segments::one) {
+    parts.segments = place.world;
+  } else if (row.brings == Amount::share_of_each) {
+    parts.segment_bytes = share * place.world;
+    parts.kept = {place.rank * share, (place.rank + std::size_t{1}) * share};
   }
-  const std::size_t before = has_all_shares(call) ? place.rank : 0;
-  return {before * rank_bytes, (before + 1) * rank_bytes};
+  if (row.receives == op::Who::root && place.rank != call.root) {
+    parts.kept = {};
+  }
+  return parts;
+}
+
+/// The part of a segment that a channel carries.
+Range part_of(std::size_t bytes, std::size_t channel, std::size_t channels, std::size_t cut) {
+  if (channels == 1) {
+    return {0, bytes};
+  }
+  return {share_begin(bytes, channel, channels, cut),
+          share_begin(bytes, channel + 1, channels, cut)};
 }
 
 } // namespace
 
 std::size_t kept_bytes(const Call& call, const Place& place) {
-  const Range kept = kept_of(call, place, share_bytes(call));
-  const bool keeps_each = segments_of(call) == Segments::of_each_rank;
-  return (keeps_each ? place.world : 1) * (kept.end - kept.begin);
+  const Parts parts = parts_of(call.row(), call, place);
+  return (parts.kind == Segments::of_each_rank ? place.world : 1) *
+         (parts.kept.end - parts.kept.begin);
 }
 
 std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels,
@@ -63,12 +77,9 @@ std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t chan
 Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
                std::size_t channel, std::size_t channels) {
   const CallRow& row = call.row();
-  const std::size_t rank_bytes = share_bytes(call);
-  const Segments kind = segments_of(call);
-  const std::size_t segment_bytes = has_all_shares(call) ? rank_bytes * place.world : rank_bytes;
-  const Range share{share_begin(segment_bytes, channel, channels, buffers.cut),
-                    share_begin(segment_bytes, channel + 1, channels, buffers.cut)};
-  const Range kept = kept_of(call, place, rank_bytes);
+  const Parts parts = parts_of(row, call, place);
+  const Range share = part_of(parts.segment_bytes, channel, channels, buffers.cut);
+  const Range& kept = parts.kept;
   const Range ours{std::clamp(kept.begin, share.begin, share.end),
                    std::clamp(kept.end, share.begin, share.end)};
   const bool is_others = row.contributes == op::Who::root && place.rank != call.root;
@@ -78,10 +89,10 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
               .operation = call.operation,
               .rank = place.rank,
               .root = row.contributes == op::Who::root ? call.root : std::uint16_t{0},
-              .kind = kind,
-              .segments = number_of(kind, place),
+              .kind = parts.kind,
+              .segments = parts.segments,
               .segment_bytes = share.end - share.begin,
-              .stride = buffers.stride != 0 ? buffers.stride : rank_bytes,
+              .stride = buffers.stride != 0 ? buffers.stride : parts.rank_bytes,
               .list = buffers.list,
               .list_begin = share.begin,
               .in_owner = is_others ? buffers.out_owner : buffers.in_owner,
@@ -104,23 +115,8 @@ std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t o
   if (list != nullptr) {
     return list->find(list_begin + offset, bytes);
   }
-  if (bytes == 0) {
-    return {};
-  }
-  const std::size_t before = kind == Segments::for_each_rank ? segment * stride : 0;
-  const std::uint8_t* data = is_ours(segment) ? in + before : place_of(segment);
-  return {data + offset, bytes};
-}
-
-std::span<std::uint8_t> Slice::target(std::uint16_t segment, std::size_t offset,
-                                      std::size_t bytes) const {
-  if (list != nullptr) {
-    return list->find_target(list_begin + offset, bytes);
-  }
-  if (!keeps(segment) || offset < keep_begin || offset + bytes > keep_end) {
-    return {};
-  }
-  return {place_of(segment) + (offset - keep_begin), bytes};
+  const std::uint8_t* data = is_ours(segment) ? in + place_in(segment) : out + place_out(segment);
+  return bytes == 0 ? std::span<const std::uint8_t>() : std::span(data + offset, bytes);
 }
 
 void Slice::store(std::uint16_t segment, std::size_t offset,
@@ -133,7 +129,7 @@ void Slice::store(std::uint16_t segment, std::size_t offset,
   const std::size_t begin = std::clamp(offset, keep_begin, keep_end);
   const std::size_t end = std::clamp(offset + result.size(), keep_begin, keep_end);
   if (begin != end && keeps(segment)) {
-    std::memcpy(place_of(segment) + (begin - keep_begin), result.data() + (begin - offset),
+    std::memcpy(out + place_out(segment) + (begin - keep_begin), result.data() + (begin - offset),
                 end - begin);
   }
 }

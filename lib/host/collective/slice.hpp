@@ -53,7 +53,7 @@ struct Slice {
   Segments kind = Segments::one;
   std::uint16_t segments = 1;    // their number
   std::size_t segment_bytes = 0; // whole elements
-  std::size_t stride = 0; // bytes from one segment to the next, in `out` of each, in `in` for each
+  std::size_t stride = 0;        // bytes from one rank's segment to the next one's, where all lie
   const std::uint8_t* in = nullptr;
   std::uint8_t* out = nullptr;      // may be `in`; the first byte that is kept goes there
   const TensorList* list = nullptr; // instead of in and out, and kept whole
@@ -73,11 +73,29 @@ struct Slice {
 
   /// Where a part's result goes, if it goes to one place and all of it is kept. Empty otherwise.
   std::span<std::uint8_t> target(std::uint16_t segment, std::size_t offset,
-                                 std::size_t bytes) const;
+                                 std::size_t bytes) const {
+    if (list != nullptr) {
+      return list->find_target(list_begin + offset, bytes);
+    }
+    if (!keeps(segment) || offset < keep_begin || offset + bytes > keep_end) {
+      return {};
+    }
+    return {out + place_out(segment) + (offset - keep_begin), bytes};
+  }
 
   /// Whether a segment's data is in `in`; else its place in `out`.
   bool is_ours(std::uint16_t segment) const {
     return kind != Segments::of_each_rank || segment == rank;
+  }
+
+  /// Where our data for the segment begin in `in`.
+  std::size_t place_in(std::uint16_t segment) const {
+    return kind == Segments::for_each_rank ? segment * stride : 0;
+  }
+
+  /// Where the segment's result begins in `out`.
+  std::size_t place_out(std::uint16_t segment) const {
+    return kind == Segments::of_each_rank ? segment * stride : 0;
   }
 
   /// Whether any of the segment's result is kept.
@@ -112,12 +130,6 @@ struct Slice {
 
   /// Stores what it keeps of a part's result.
   void store(std::uint16_t segment, std::size_t offset, std::span<const std::uint8_t> result) const;
-
- private:
-  /// Where the first byte that is kept of a segment goes.
-  std::uint8_t* place_of(std::uint16_t segment) const {
-    return kind == Segments::of_each_rank ? out + segment * stride : out;
-  }
 };
 
 /// Bytes of the result that a rank keeps.

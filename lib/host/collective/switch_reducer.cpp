@@ -2,6 +2,13 @@
 #include "host/collective/switch_reducer.hpp"
 
 namespace weir::host {
+namespace {
+
+// From one segment to the next.
+constexpr std::uint16_t kSameRoot = 0;
+constexpr std::uint16_t kNextRank = 1;
+
+} // namespace
 
 void SwitchReducer::begin(const Slice& slice) {
   under_way_.push_back({.slice = slice});
@@ -9,6 +16,7 @@ void SwitchReducer::begin(const Slice& slice) {
                  .type = slice.type,
                  .operation = slice.operation,
                  .root = slice.root,
+                 .root_step = slice.kind == Segments::of_each_rank ? kNextRank : kSameRoot,
                  .segments = slice.segments,
                  .segment_bytes = slice.segment_bytes});
   forget_finished();
