@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bitset>
 #include <functional>
 #include <string>
 #include <vector>
@@ -63,6 +64,47 @@ TEST(MessageWindow, SaysHelloFirstAndNothingElse) {
                        0x01, 0x02, 0x03, 0x04, 1, 14, 0, 0, 0, 10, 11, 12};
   EXPECT_EQ(Bytes(hello->header.begin(), hello->header.end()), expected);
   EXPECT_FALSE(window.next());
+}
+
+/// The answer to a hello that names two operators, whose data are `table`.
+std::bitset<kMostOperators> operators_after(const std::function<void(Bytes& table)>& change) {
+  WindowConfig config = kWindow;
+  config.message_bytes = 200;
+  config.operators.add({1, 2, 3});
+  config.operators.add({4, 5, 6});
+  MessageWindow window(config);
+  const auto hello = window.next();
+  Bytes answer = result_for(*hello);
+  Bytes table(hello->table.begin(), hello->table.end());
+  EXPECT_EQ(table.size(), 80U);
+  change(table);
+  answer.insert(answer.end(), table.begin(), table.end());
+  window.accept(message_in_one_piece(0, answer));
+  return window.operators();
+}
+
+TEST(MessageWindow, TakesFromTheHellosResultWhichOperatorsTheNetworkHas) {
+  EXPECT_EQ(operators_after([](Bytes&) {}), 0b11U);
+  EXPECT_EQ(operators_after([](Bytes& table) { std::fill_n(table.begin(), 40, 0); }), 0b10U)
+      << "a switch lacks the first one";
+}
+
+TEST(MessageWindow, RefusesAnAnswerWithAnOperatorThatItHasNotNamed) {
+  const auto refused = [](const std::function<void(Bytes&)>& change) -> std::string {
+    try {
+      operators_after(change);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(refused([](Bytes& table) { table[40 + 8] ^= 1; }),
+            "ring 9: the hello's result has another operator 1 than this rank's");
+  EXPECT_EQ(refused([](Bytes& table) { table[0] = 129; }),
+            "ring 9: the hello's result has another operator 0 than this rank's")
+      << "by another number";
+  EXPECT_EQ(refused([](Bytes& table) { table.resize(120); }),
+            "ring 9: message 0 from rank 1: found 160 bytes; 120 are due");
 }
 
 TEST(MessageWindow, TakesSessionFromHelloAndPutsItIntoEveryMessage) {
