@@ -79,18 +79,20 @@ void check_memory(const FileRead& file) {
   }
 }
 
-/// nullopt after an error, which it prints.
-std::optional<FileRead> loaded(const std::string& file) {
+/// nullopt after an error, which it prints. `about_lcores` gives the configuration its lcores where
+/// it has none, and says so.
+template <typename AboutLcores>
+std::optional<FileRead> loaded(const std::string& file, AboutLcores&& about_lcores) {
   try {
     std::string text = config::read_file(file);
     config::Config config = config::parse_config(text, file);
     check_build(config, file);
-    std::vector<std::string> about_lcores = control::take_lcores(config);
+    std::vector<std::string> told = about_lcores(config);
     const std::uint64_t mib = needed_mib(config);
     FileRead read{
         {std::filesystem::path(file).stem().string(), file, std::move(config), std::move(text)},
         mib,
-        std::move(about_lcores)};
+        std::move(told)};
     check_memory(read);
     return read;
   } catch (const config::ConfigError& error) {
@@ -177,7 +179,7 @@ Verdict check_files(std::span<char* const> files) {
   }
   std::vector<FileRead> read;
   for (const char* const file : files) {
-    if (std::optional<FileRead> one = loaded(file); one) {
+    if (std::optional<FileRead> one = loaded(file, control::losing_roles); one) {
       read.push_back(std::move(*one));
     }
   }
@@ -189,6 +191,16 @@ Verdict check_files(std::span<char* const> files) {
     tell_unchecked_trees(read.front().config.config);
   }
   return read.size() == files.size() ? Verdict::in_order : Verdict::mistakes;
+}
+
+Verdict try_out(const std::string& file) {
+  const std::optional<FileRead> read = loaded(file, control::take_lcores);
+  if (!read) {
+    return Verdict::mistakes;
+  }
+  tell_in_order(*read, Compared::no);
+  tell_unchecked_trees(read->config.config);
+  return Verdict::in_order;
 }
 
 } // namespace weir::app

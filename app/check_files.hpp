@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 namespace weir::app {
 
@@ -12,5 +13,9 @@ enum class Verdict { in_order, mistakes };
 /// Prints what is in order, and each mistake as an error. Touches no port and needs no EAL. Throws
 /// UsageError without a file.
 Verdict check_files(std::span<char* const> files);
+
+/// The same for the file by which a switch would start on this machine: tells which of its CPUs the
+/// switch would take, too.
+Verdict try_out(const std::string& file);
 
 } // namespace weir::app

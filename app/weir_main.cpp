@@ -37,7 +37,6 @@
 #include <rte_eal.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -396,9 +395,7 @@ int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
     if (options.is_dry_run) {
-      std::string name = options.config;
-      const std::array<char*, 1> files{name.data()};
-      return app::check_files(files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
+      return app::try_out(options.config) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
     }
     if (options.checks) {
       return app::check_files(options.files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
