@@ -404,7 +404,8 @@ const char* weir_operator_digest(const weir_operator* op);
  * message_bytes. Without a call: of the options' defaults. For packing, places and reduce; groups
  * take their own options'. */
 weir_status weir_operator_set_layout(weir_operator* op, uint32_t path_mtu, uint32_t message_bytes);
-/* Bytes of a tensor with so many elements: numbers of blocks, or structs. A multiple of 8. */
+/* Bytes of a tensor with so many elements: numbers of blocks, or structs. A multiple of 8; 0 for
+ * more than 2^48. */
 size_t weir_operator_bytes(const weir_operator* op, size_t elements);
 /* Where the element's struct or code begins, in bytes. */
 size_t weir_operator_place(const weir_operator* op, size_t element);

@@ -153,6 +153,18 @@ def check_reduce(weir: Weir, text: str, name: str) -> list[str]:
         return same(name, out, judged(name, tensors))
 
 
+def check_layout(weir: Weir) -> list[str]:
+    """Of messages of 65536 bytes at MTU 1024: the first packet has 984 // 33 blocks, each of 63 others 1024 // 33."""
+    operator = weir.load(text_of("mxfp8-e4m3-sum"))
+    weir.call("weir_operator_set_layout", operator, c_uint32(1024), c_uint32(65536))
+    in_message, data = 32 * (29 + 63 * 31), 65496
+    size = lambda elements: weir.library.weir_operator_bytes(operator, c_size_t(elements))  # noqa: E731
+    place = lambda element: weir.library.weir_operator_place(operator, c_size_t(element))  # noqa: E731
+    found = [size(0), size(1), size(in_message), size(5 * in_message + 1), size(2**63), place(in_message - 1), place(7 * in_message), place(2**63)]
+    due = [0, 40, data, 5 * data + 40, 0, data - 1024 + 31 * 32 - 1, 7 * data, 0]
+    return [] if found == due else [f"found {found}, due {due}"]
+
+
 def check_errors(weir: Weir) -> list[str]:
     wrong = []
     for text, due in ((text_of("f32-sum").replace("acc + v", "acc + w"), 'line 8: found "w"; allowed: v, acc'), ("", "line 1: found the end of the text")):
@@ -219,7 +231,7 @@ def main() -> int:
         command = [shutil.which("unshare"), "--net", "sh", "-c", inside, sys.executable, __file__, str(build)]
         return subprocess.run(command, env=os.environ | {"WEIR_IN_NAMESPACE": "1"}, check=False).returncode
     weir = Weir(build)
-    checks = [("packing", lambda: check_packing(weir)), ("errors", lambda: check_errors(weir)), ("three ranks", lambda: check_ranks(build))]
+    checks = [("packing", lambda: check_packing(weir)), ("layout", lambda: check_layout(weir)), ("errors", lambda: check_errors(weir)), ("three ranks", lambda: check_ranks(build))]
     checks += [(name, lambda name=name: check_reduce(weir, text_of(name), name)) for name in JUDGES]
     return verdicts.run("operator-ranks", checks)
 

@@ -6,10 +6,26 @@
 
 namespace weir::program {
 
-template <typename Visit>
-void TensorLayout::each_packet(std::size_t elements, Visit&& visit) const {
+std::size_t TensorLayout::elements_of_message() const {
   const Code& code = program_.code();
-  Packet packet;
+  std::size_t elements = 0;
+  for (std::size_t offset = 0; offset < messages_.message_data();) {
+    const std::size_t bytes = messages_.packet_at(offset);
+    elements += code.units(bytes) * code.unit_lanes();
+    offset += bytes;
+  }
+  return elements;
+}
+
+std::size_t TensorLayout::first_of_message(std::size_t element) const {
+  return element - element % elements_of_message();
+}
+
+template <typename Visit>
+void TensorLayout::each_packet(std::size_t first, std::size_t elements, Visit&& visit) const {
+  const Code& code = program_.code();
+  Packet packet{.offset = first == 0 ? 0 : first / elements_of_message() * messages_.message_data(),
+                .first = first};
   while (packet.first < elements) {
     const std::size_t bytes = messages_.packet_at(packet.offset);
     packet.elements = std::min(code.units(bytes) * code.unit_lanes(), elements - packet.first);
@@ -20,20 +36,27 @@ void TensorLayout::each_packet(std::size_t elements, Visit&& visit) const {
 }
 
 std::size_t TensorLayout::bytes_of(std::size_t elements) const {
+  if (elements == 0 || elements > kMostElements) {
+    return 0;
+  }
   const Code& code = program_.code();
   std::size_t all = 0;
-  each_packet(elements, [&](const Packet& packet, std::size_t bytes) {
-    const std::size_t units = (packet.elements + code.unit_lanes() - 1) / code.unit_lanes();
-    const bool is_last = packet.first + packet.elements == elements;
-    all = packet.offset + (is_last ? std::min(code.bytes_for(units), bytes) : bytes);
-  });
+  each_packet(
+      first_of_message(elements - 1), elements, [&](const Packet& packet, std::size_t bytes) {
+        const std::size_t units = (packet.elements + code.unit_lanes() - 1) / code.unit_lanes();
+        const bool is_last = packet.first + packet.elements == elements;
+        all = packet.offset + (is_last ? std::min(code.bytes_for(units), bytes) : bytes);
+      });
   return all;
 }
 
 std::size_t TensorLayout::place_of(std::size_t element) const {
+  if (element >= kMostElements) {
+    return 0;
+  }
   const Code& code = program_.code();
   std::size_t place = 0;
-  each_packet(element + 1, [&](const Packet& packet, std::size_t) {
+  each_packet(first_of_message(element), element + 1, [&](const Packet& packet, std::size_t) {
     const std::size_t in_packet = element - packet.first;
     const std::size_t bytes = code.is_block() ? code.code_bytes : code.unit_bytes;
     place = packet.offset + in_packet * bytes / code.unit_lanes();
@@ -43,7 +66,7 @@ std::size_t TensorLayout::place_of(std::size_t element) const {
 
 void TensorLayout::pack(std::byte* packed, std::span<const float> numbers) const {
   const std::size_t all = bytes_of(numbers.size());
-  each_packet(numbers.size(), [&](const Packet& packet, std::size_t bytes) {
+  each_packet(0, numbers.size(), [&](const Packet& packet, std::size_t bytes) {
     program_.pack(packed + packet.offset, std::min(bytes, all - packet.offset),
                   numbers.subspan(packet.first, packet.elements));
   });
@@ -51,7 +74,7 @@ void TensorLayout::pack(std::byte* packed, std::span<const float> numbers) const
 
 void TensorLayout::unpack(std::span<float> numbers, const std::byte* packed) const {
   const std::size_t all = bytes_of(numbers.size());
-  each_packet(numbers.size(), [&](const Packet& packet, std::size_t bytes) {
+  each_packet(0, numbers.size(), [&](const Packet& packet, std::size_t bytes) {
     program_.unpack(numbers.subspan(packet.first, packet.elements), packed + packet.offset,
                     std::min(bytes, all - packet.offset));
   });

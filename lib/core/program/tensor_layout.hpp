@@ -15,7 +15,12 @@ class TensorLayout {
   TensorLayout(const FoldProgram& program, const MessageLayout& messages)
       : program_(program), messages_(messages) {}
 
-  /// Bytes of a tensor with so many elements, a multiple of 8.
+  static constexpr std::size_t kMostElements = std::size_t{1} << 48;
+
+  /// In a whole message. 0: none fits into a packet, and the layout is of no use.
+  std::size_t elements_of_message() const;
+
+  /// Bytes of a tensor with so many elements, a multiple of 8. 0 for more than kMostElements.
   std::size_t bytes_of(std::size_t elements) const;
 
   /// Where the element's struct, or its block's codes and its code in them, begin. Of codes of 4
@@ -38,8 +43,10 @@ class TensorLayout {
     std::size_t elements = 0;
   };
 
+  /// From an element with which a message begins.
   template <typename Visit>
-  void each_packet(std::size_t elements, Visit&& visit) const;
+  void each_packet(std::size_t first, std::size_t elements, Visit&& visit) const;
+  std::size_t first_of_message(std::size_t element) const;
 
   const FoldProgram& program_;
   MessageLayout messages_;

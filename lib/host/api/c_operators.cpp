@@ -74,7 +74,16 @@ weir_status weir_operator_set_layout(weir_operator* op, uint32_t path_mtu, uint3
       throw std::invalid_argument(
           fmt::format("message_bytes: found {}; allowed: {} or more", message_bytes, least));
     }
-    object_at(op, "op").layout = {path_mtu, message_bytes};
+    weir_operator& given = object_at(op, "op");
+    const program::MessageLayout layout{path_mtu, message_bytes};
+    if (program::TensorLayout(given.loaded->program(), layout).elements_of_message() == 0) {
+      throw std::invalid_argument(fmt::format("path_mtu: found {}, and message_bytes {}; allowed: "
+                                              "so many that a block or struct of {}, "
+                                              "which has {} bytes, fits into a packet",
+                                              path_mtu, message_bytes, given.loaded->name(),
+                                              given.loaded->code().unit_bytes));
+    }
+    given.layout = layout;
     return WEIR_OK;
   });
 }
