@@ -409,8 +409,9 @@ weir_status weir_operator_set_layout(weir_operator* op, uint32_t path_mtu, uint3
 size_t weir_operator_bytes(const weir_operator* op, size_t elements);
 /* Where the element's struct or code begins, in bytes. */
 size_t weir_operator_place(const weir_operator* op, size_t element);
-/* Between f32 and blocks. Only for operators whose `start` gives one f32 for each element, such as
- * those of MX; else WEIR_INVALID_ARGUMENT. */
+/* Between f32 and what ranks bring: `finish` of the numbers, without `start`, which the fold does.
+ * Only for operators of blocks, or of one field, whose `start` gives one f32 for each element, such
+ * as those of MX; else WEIR_INVALID_ARGUMENT. */
 weir_status weir_operator_pack(const weir_operator* op, const float* in, size_t elements,
                                void* out);
 weir_status weir_operator_unpack(const weir_operator* op, const void* in, size_t elements,

@@ -27,9 +27,17 @@ program::TensorLayout layout_of(const weir_operator* op) {
   return {given.loaded->program(), given.layout};
 }
 
+/// Of a struct with several fields, numbers say nothing of the others.
 void expect_numbers(const weir_operator* op) {
   const weir_operator& given = object_at(op, "op");
-  if (!given.loaded->code().accumulator) {
+  const program::Code& code = given.loaded->code();
+  if (!code.is_block() && code.fields.size() > 1) {
+    throw std::invalid_argument(fmt::format(
+        "op: found {}, whose elements are structs of {} fields; allowed: an operator of blocks, or "
+        "of one field: lay these out yourself (weir_operator_place)",
+        given.loaded->name(), code.fields.size()));
+  }
+  if (!code.accumulator) {
     throw std::invalid_argument(
         fmt::format("op: found {}, whose start does not give one f32 for each element; allowed: an "
                     "operator of blocks, or one that adds f32",
