@@ -64,6 +64,26 @@ def mxfp8_from_f32_tensors() -> None:
 
 
 @check
+def arguments_that_the_library_would_read_past() -> None:
+    operator = weir_torch.Operator((ROOT / f"config/operators/{MXFP8[0]}.weir").read_text())
+    packed = operator.pack(torch.ones(100))
+    for call, words in ((lambda: operator.unpack(torch.zeros(8, dtype=torch.uint8), 1000), "packed: found 8 of torch.uint8"),
+                        (lambda: operator.unpack(packed.float(), 100), "of torch.float32"),
+                        (lambda: operator.bytes(-1), "elements: found -1"), (lambda: operator.place(2**63), "element: found"),
+                        (lambda: operator.reduce([]), "tensors: found none"),
+                        (lambda: operator.reduce([packed, operator.pack(torch.ones(1000))]), "tensors[1]: found"),
+                        (lambda: weir_torch.operators.loaded("w", None, None), "found a string"),
+                        (lambda: weir_torch.operators.loaded(["maxloc.weir"], None, None), "not the name of its file"),
+                        (lambda: weir_torch.operators.loaded([operator.text, "weir-operator 1\nname\n"], None, None), "operators[1]: line 2")):
+        try:
+            call()
+        except (ValueError, RuntimeError) as error:
+            expect(words in str(error), f"found {error}, due {words}")
+        else:
+            raise AssertionError(f"no error: {words}")
+
+
+@check
 def shares_by_an_operator() -> None:
     """A reduce-scatter, whose shares end within a message."""
     by = group()

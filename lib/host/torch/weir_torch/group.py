@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_uint32, c_void_p
 from datetime import timedelta
@@ -11,7 +12,7 @@ from typing import Any
 
 from .c_api import MEMORY_KINDS, STATUS, ContextOptions, GroupOptions, GroupStatistics, SparseTensor, Tensor, WeirError, check, library
 from .meeting import Meeting
-from .operators import Operator
+from .operators import Operator, loaded
 from .options import FALLBACK_NUMBERS, SWITCH_FILES, TRANSPORT_NUMBERS, Options
 from .registrations import Registrations
 
@@ -25,7 +26,7 @@ class Group:
 
     def __init__(self, meeting: Meeting, options: Options) -> None:
         self._group = c_void_p()
-        self.operators = [Operator(text, options.path_mtu, options.message_bytes) for text in options.operators]
+        self.operators = loaded(options.operators, options.path_mtu, options.message_bytes)
         self._context = open_context(options)
         try:
             check(library.weir_group_form(self._context, byref(group_options(meeting, options, self.operators)), byref(self._group)))
@@ -34,6 +35,8 @@ class Group:
             if meeting.error is not None:  # which is the cause, and says more
                 raise meeting.error from error
             raise
+        if meeting.rank == 0 and self.missing_operators:  # nothing else tells that calls by these take the hosts' way, or fail
+            warnings.warn(f"weir_torch: {self.missing_operators}", stacklevel=2)
         # The software transport copies what it sends, wherever it lies.
         self.registrations = Registrations(self._register, library.weir_memory_release) if options.transport == "verbs" else None
 

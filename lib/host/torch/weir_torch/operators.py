@@ -10,7 +10,38 @@ from typing import Optional
 
 import torch
 
-from .c_api import GroupOptions, check, library
+from .c_api import GroupOptions, WeirError, check, library
+
+
+MOST_ELEMENTS = 2**48
+
+
+def count_of(what: str, number: int) -> int:
+    if not 0 <= number <= MOST_ELEMENTS:
+        raise ValueError(f"weir_torch: {what}: found {number}; allowed: 0 .. {MOST_ELEMENTS}")
+    return number
+
+
+def expect_packed(what: str, tensor: torch.Tensor, size: int) -> None:
+    """The library reads so many bytes from its address."""
+    if tensor.dtype != torch.uint8 or tensor.device.type != "cpu" or not tensor.is_contiguous() or tensor.numel() != size:
+        raise ValueError(f"weir_torch: {what}: found {tensor.numel()} of {tensor.dtype} on {tensor.device}; "
+                         f"allowed: {size} of torch.uint8 in a row on the CPU")
+
+
+def loaded(texts: Sequence[str], path_mtu: Optional[int], message_bytes: Optional[int]) -> list[Operator]:
+    """Errors say which text is wrong."""
+    if isinstance(texts, str):
+        raise ValueError("weir_torch: operators: found a string; allowed: a tuple of texts")
+    operators = []
+    for number, text in enumerate(texts):
+        if "\n" not in text.strip():
+            raise ValueError(f"weir_torch: operators[{number}]: found {text!r}; allowed: an operator's text, not the name of its file")
+        try:
+            operators.append(Operator(text, path_mtu, message_bytes))
+        except WeirError as error:
+            raise WeirError(error.status, f"operators[{number}]: {str(error).removeprefix(f'weir: {error.status}: ')}") from error
+    return operators
 
 
 class Operator:
@@ -40,11 +71,11 @@ class Operator:
 
     def bytes(self, elements: int) -> int:
         """Of a tensor with so many numbers of blocks, or structs."""
-        return library.weir_operator_bytes(self.pointer, elements)
+        return library.weir_operator_bytes(self.pointer, count_of("elements", elements))
 
     def place(self, element: int) -> int:
         """The byte where its struct or code begins."""
-        return library.weir_operator_place(self.pointer, element)
+        return library.weir_operator_place(self.pointer, count_of("element", element))
 
     def pack(self, numbers: torch.Tensor) -> torch.Tensor:
         """f32 to bytes. Only where `start` gives one number for each element, as MX formats do."""
@@ -54,12 +85,18 @@ class Operator:
         return packed
 
     def unpack(self, packed: torch.Tensor, elements: int) -> torch.Tensor:
+        """The numbers of a whole tensor that was packed with so many: where each lies depends on their count."""
+        expect_packed("packed", packed, self.bytes(elements))
         numbers = torch.empty(elements, dtype=torch.float32)
         check(library.weir_operator_unpack(self.pointer, packed.data_ptr(), elements, numbers.data_ptr()))
         return numbers
 
     def reduce(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """Of packed tensors, in the order of ranks: what the network must give."""
+        if not tensors:
+            raise ValueError("weir_torch: tensors: found none; allowed: one of each rank")
+        for rank, tensor in enumerate(tensors):
+            expect_packed(f"tensors[{rank}]", tensor, tensors[0].numel())
         out = torch.zeros_like(tensors[0])
         inputs = (c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
         check(library.weir_operator_reduce(self.pointer, out.data_ptr(), ctypes.cast(inputs, c_void_p), len(tensors), out.numel()))

@@ -78,7 +78,7 @@ def called(function: str, *arguments: Any) -> Any:
                                               for argument in arguments)) for name in records[0].fields})
 
 
-FUNCTIONS = ("select", "fma", "min", "max", "finite_abs", "is_nan", "add_sat", "sub_sat", "sqrt", "floor_log2", "pow2", "block_max",
+FUNCTIONS = ("select", "fma", "min", "max", "abs", "finite_abs", "is_nan", "add_sat", "sub_sat", "sqrt", "floor_log2", "pow2", "block_max",
              "block_sum", "round", "clip", "wrap", "f32", "f64", "i16", "i32", "u32", "i64", "u64", "f16", "bf16", "f8e4m3", "f8e5m2")
 
 
@@ -87,7 +87,7 @@ class Functions:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in FUNCTIONS:
-            raise AttributeError(f"an operator has no function {name}; allowed: {', '.join(FUNCTIONS)}, and abs")
+            raise AttributeError(f"an operator has no function {name}; allowed: {', '.join(FUNCTIONS)}")
         return functools.partial(called, name)
 
 
