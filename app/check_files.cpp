@@ -5,6 +5,7 @@
 #include "complaint.hpp"
 #include "config/agreement.hpp"
 #include "config/key_lines.hpp"
+#include "config/operators.hpp"
 #include "control/memory.hpp"
 #include "control/own_lcores.hpp"
 #include "control/placement.hpp"
@@ -194,7 +195,10 @@ Verdict check_files(std::span<char* const> files) {
 }
 
 Verdict try_out(const std::string& file) {
-  const std::optional<FileRead> read = loaded(file, control::take_lcores);
+  const std::optional<FileRead> read = loaded(file, [](config::Config& config) {
+    config::operators_of(config); // throws for a text that a start would refuse
+    return control::take_lcores(config);
+  });
   if (!read) {
     return Verdict::mistakes;
   }

@@ -14,8 +14,8 @@ enum class Verdict { in_order, mistakes };
 /// UsageError without a file.
 Verdict check_files(std::span<char* const> files);
 
-/// The same for the file by which a switch would start on this machine: tells which of its CPUs the
-/// switch would take, too.
+/// The same for the file by which a switch would start on this machine: also tries its operators,
+/// and tells which CPUs the switch would take.
 Verdict try_out(const std::string& file);
 
 } // namespace weir::app
