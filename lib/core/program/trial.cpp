@@ -222,8 +222,10 @@ void check_rules(const TrialData& data, const FoldProgram& program) {
     const Packet alone = fold(program, std::array{x});
     const Packet both = fold(program, std::array{x, y});
     for (const Packet& finished : {alone, both}) {
-      expect_same(fold(program, std::array{finished.data()}), finished,
-                  "finish of a finished value must be that value");
+      expect_same(
+          fold(program, std::array{finished.data()}), finished,
+          "finish of a finished value must be that value, since it comes into start again in "
+          "a tree, or where there is one rank");
     }
     expect_identity(program, x);
   }
