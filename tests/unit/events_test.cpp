@@ -121,7 +121,7 @@ TEST(RingWatch, TellsWithTheJobWhichOfItsOperatorsAreNotHere) {
   const std::string digest = "ab01" + std::string(60, '0');
   EXPECT_THAT(story.at(100),
               ElementsAre("ring 7: a job of 4 ranks has begun [job_began ring=7 ranks=4 epoch=5]",
-                          "ring 7: its job's operator 129 has the digest " + digest +
+                          "ring 7: its job's operator 1 (number 129) has the digest " + digest +
                               ", which is not loaded here; no switch folds by it [operator_missing "
                               "ring=7 number=129 digest=" +
                               digest + "]"));

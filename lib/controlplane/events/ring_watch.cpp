@@ -191,9 +191,10 @@ void RingWatch::look_for_missing_operators(Look& look) {
   for (const wire::OperatorEntry& entry : look.snapshot.ungranted) {
     const std::string digest = program::to_string(entry.digest);
     look.tell(EventKind::operator_missing,
-              fmt::format("its job's operator {} has the digest {}, which is not loaded here{}; no "
-                          "switch folds by it",
-                          entry.number, digest, tenant.empty() ? "" : " for tenant " + tenant),
+              fmt::format("its job's operator {} (number {}) has the digest {}, which is not "
+                          "loaded here{}; no switch folds by it",
+                          entry.number - kFirstOperator, entry.number, digest,
+                          tenant.empty() ? "" : " for tenant " + tenant),
               {{"number", fmt::format("{}", entry.number)}, {"digest", digest}});
   }
 }
