@@ -233,7 +233,8 @@ const program::Operator* Incarnations::granted(std::uint16_t ring,
 void Incarnations::note_ungranted(std::uint16_t ring) {
   RingConnections& state = *rings_[ring];
   state.ungranted.clear();
-  for (const OperatorEntry& entry : asked_operators(ring, *state.incarnation).entries()) {
+  const OperatorTable asked = asked_operators(ring, *state.incarnation);
+  for (const OperatorEntry& entry : asked.entries()) {
     if (!entry.is_empty() && granted(ring, entry) == nullptr) {
       state.ungranted.push_back(entry);
     }
