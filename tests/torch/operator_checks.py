@@ -74,7 +74,7 @@ def arguments_that_the_library_would_read_past() -> None:
                         (lambda: operator.reduce([packed, operator.pack(torch.ones(1000))]), "tensors[1]: found"),
                         (lambda: weir_torch.operators.loaded("w", None, None), "found a string"),
                         (lambda: weir_torch.operators.loaded(["maxloc.weir"], None, None), "not the name of its file"),
-                        (lambda: weir_torch.operators.loaded([operator.text, "weir-operator 1\nname\n"], None, None), "operators[1]: line 2")):
+                        (lambda: weir_torch.operators.loaded([operator.text, "weir-operator 1\nname a\n"], None, None), "operators[1]: line 3: found the end")):
         try:
             call()
         except (ValueError, RuntimeError) as error:
