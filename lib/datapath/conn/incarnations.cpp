@@ -208,10 +208,8 @@ OperatorTable Incarnations::asked_operators(std::uint16_t ring,
   return table;
 }
 
-/// By entry, those of all hellos of the set that this switch grants to the ring; else empty.
-OperatorTable Incarnations::agreed_operators(std::uint16_t ring,
-                                             const Incarnation& incarnation) const {
-  OperatorTable table = asked_operators(ring, incarnation);
+/// By entry, those that this switch grants to the ring; else empty.
+OperatorTable Incarnations::granted_of(std::uint16_t ring, OperatorTable table) const {
   for (OperatorEntry& entry : table.entries()) {
     if (granted(ring, entry) == nullptr) {
       entry = {};
@@ -229,16 +227,22 @@ const program::Operator* Incarnations::granted(std::uint16_t ring,
   return (*operators_)->granted(entry.digest, spec.tenant, spec.id);
 }
 
-/// Of the incarnation that begins. It is not its run that needs them, but who looks for a reason.
-void Incarnations::note_ungranted(std::uint16_t ring) {
-  RingConnections& state = *rings_[ring];
-  state.ungranted.clear();
-  const OperatorTable asked = asked_operators(ring, *state.incarnation);
+/// What the hellos of the incarnation that begins name, and this switch does not grant. It is not
+/// its run that needs them, but who looks for a reason.
+void Incarnations::note_ungranted(std::uint16_t ring, const OperatorTable& asked) {
+  std::vector<OperatorEntry>& ungranted = rings_[ring]->ungranted;
+  ungranted.clear();
   for (const OperatorEntry& entry : asked.entries()) {
     if (!entry.is_empty() && granted(ring, entry) == nullptr) {
-      state.ungranted.push_back(entry);
+      ungranted.push_back(entry);
     }
   }
+}
+
+/// By entry, those of all hellos of the set that this switch grants to the ring; else empty.
+OperatorTable Incarnations::agreed_operators(std::uint16_t ring,
+                                             const Incarnation& incarnation) const {
+  return granted_of(ring, asked_operators(ring, incarnation));
 }
 
 /// The incarnation that begins folds by these. All are granted.
@@ -352,9 +356,10 @@ std::span<Frame* const> Incarnations::begin(std::uint16_t ring, std::uint64_t no
   end_incarnation(ring);
   state.incarnation = std::exchange(state.complete, std::nullopt);
   assert(state.incarnation && state.hellos.is_complete(*state.incarnation));
-  const OperatorTable operators = agreed_operators(ring, *state.incarnation);
+  const OperatorTable asked = asked_operators(ring, *state.incarnation);
+  const OperatorTable operators = granted_of(ring, asked);
   agree_on(ring, operators);
-  note_ungranted(ring);
+  note_ungranted(ring, asked);
   state.epoch = state.incarnation->epoch;
   state.session = sessions_.draw(state.session);
   for (std::uint16_t child = 0; child < state.beginning.size(); ++child) {

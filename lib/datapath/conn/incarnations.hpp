@@ -344,8 +344,9 @@ class Incarnations {
   static std::optional<DropReason> why_not_waiting(RingConnections& ring, const Opening& opening);
   const program::Operator* granted(std::uint16_t ring, const wire::OperatorEntry& entry) const;
   wire::OperatorTable asked_operators(std::uint16_t ring, const Incarnation& incarnation) const;
+  wire::OperatorTable granted_of(std::uint16_t ring, wire::OperatorTable table) const;
   wire::OperatorTable agreed_operators(std::uint16_t ring, const Incarnation& incarnation) const;
-  void note_ungranted(std::uint16_t ring);
+  void note_ungranted(std::uint16_t ring, const wire::OperatorTable& asked);
   void agree_on(std::uint16_t ring, const wire::OperatorTable& operators);
   bool has_all(const Opening& total) const;
   std::uint64_t claim_of(const frame::Frame& hello) const;
