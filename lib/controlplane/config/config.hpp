@@ -10,6 +10,7 @@
 #include "wire/address.hpp"
 #include "wire/headers.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -58,6 +59,8 @@ struct LcoreConfig {
   std::vector<Role> roles; // at least one, each once
   Idle idle = Idle::spin;
   int line = 0; // of the id in the file, or of `lcores`, or the one on which it is missing
+
+  bool plays(Role role) const { return std::ranges::find(roles, role) != roles.end(); }
 };
 
 /// Who says which CPUs the switch takes.

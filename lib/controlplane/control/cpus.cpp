@@ -50,7 +50,7 @@ int node_of(const std::filesystem::path& cpu) {
       return static_cast<int>(*number);
     }
   }
-  return -1;
+  return kNoNode;
 }
 
 /// A cache line that two threads take from each other.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "control/placement.hpp"
+
 #include <filesystem>
 #include <string_view>
 #include <vector>
@@ -10,8 +12,8 @@ namespace weir::control {
 /// A logical CPU that this process may use.
 struct Cpu {
   unsigned id = 0;
-  unsigned core = 0; // the lowest CPU of its core: hardware threads of one core have one
-  int node = -1;     // NUMA; kNoNode: the machine has none
+  unsigned core = 0;  // the lowest CPU of its core: hardware threads of one core have one
+  int node = kNoNode; // NUMA
 
   bool operator==(const Cpu&) const = default;
 };

@@ -29,7 +29,7 @@ std::vector<Cpu> data_cpus(std::span<const Cpu> cpus, const Cpu& control, int no
     }
   }
   const bool has_near = std::ranges::count(found, node, &Cpu::node) != 0;
-  if (node != -1 && has_near) {
+  if (node != kNoNode && has_near) {
     std::erase_if(found, [node](const Cpu& cpu) { return cpu.node != node; });
   }
   if (found.empty()) { // the machine has one core
@@ -41,7 +41,7 @@ std::vector<Cpu> data_cpus(std::span<const Cpu> cpus, const Cpu& control, int no
 /// Not on the ports' node, where each CPU may carry packets, if there is another.
 const Cpu& control_cpu(std::span<const Cpu> cpus, int node) {
   const auto away = std::ranges::find_if(cpus, [node](const Cpu& cpu) { return cpu.node != node; });
-  return node != -1 && away != cpus.end() ? *away : cpus.front();
+  return node != kNoNode && away != cpus.end() ? *away : cpus.front();
 }
 
 std::string things(std::size_t count, std::string_view thing) {

@@ -6,6 +6,7 @@
 
 #include "config/config.hpp"
 #include "control/cpus.hpp"
+#include "control/placement.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -19,7 +20,7 @@ namespace weir::control {
 struct LcoreDemand {
   std::size_t rings = 0; // those that may come at run time among them
   std::size_t ports = 1;
-  int node = -1; // of most ports; kNoNode: of none in particular
+  int node = kNoNode; // of most ports
 };
 
 struct LcoreChoice {

@@ -33,15 +33,11 @@ LcoreDemand demand_of(const config::Config& config) {
           .node = node_of_ports(config.ports)};
 }
 
-bool has(const config::LcoreConfig& lcore, config::Role role) {
-  return std::ranges::count(lcore.roles, role) != 0;
-}
-
 } // namespace
 
 std::vector<std::string> losing_roles(const config::Config& config) {
   const bool one_has_both = std::ranges::any_of(config.lcores, [](const auto& lcore) {
-    return has(lcore, config::Role::rx) && has(lcore, config::Role::worker);
+    return lcore.plays(config::Role::rx) && lcore.plays(config::Role::worker);
   });
   if (one_has_both) {
     return {};

@@ -17,13 +17,9 @@ namespace {
 
 constexpr std::size_t kNobody = SIZE_MAX;
 
-bool plays(const config::LcoreConfig& lcore, config::Role role) {
-  return std::find(lcore.roles.begin(), lcore.roles.end(), role) != lcore.roles.end();
-}
-
 bool plays_data_role(const config::LcoreConfig& lcore) {
-  return plays(lcore, config::Role::rx) || plays(lcore, config::Role::worker) ||
-         plays(lcore, config::Role::tx);
+  return lcore.plays(config::Role::rx) || lcore.plays(config::Role::worker) ||
+         lcore.plays(config::Role::tx);
 }
 
 /// Returns the lcores with one role in turn.
@@ -135,7 +131,7 @@ Placement place(const config::Config& config, const ring::RingSet& rings, const 
   Placement placement;
   Dealer workers;
   for (const config::LcoreConfig& lcore : config.lcores) {
-    if (plays(lcore, config::Role::control)) {
+    if (lcore.plays(config::Role::control)) {
       placement.control_cpu = lcore.id;
     }
     if (!plays_data_role(lcore)) {
@@ -148,15 +144,15 @@ Placement place(const config::Config& config, const ring::RingSet& rings, const 
                                 .receives = {},
                                 .transmits = {},
                                 .rings = {},
-                                .works = plays(lcore, config::Role::worker),
+                                .works = lcore.plays(config::Role::worker),
                                 .helps = {}});
-    if (plays(lcore, config::Role::rx)) {
+    if (lcore.plays(config::Role::rx)) {
       placement.receivers.push_back(index);
     }
-    if (plays(lcore, config::Role::worker)) {
+    if (lcore.plays(config::Role::worker)) {
       workers.add(index);
     }
-    if (plays(lcore, config::Role::tx)) {
+    if (lcore.plays(config::Role::tx)) {
       placement.transmitters.push_back(index);
     }
   }
