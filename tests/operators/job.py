@@ -3,7 +3,7 @@
 """A rank of a job by operators, over a switch: all-reduces and reduce-scatters, and tells whether each is what numpy makes of all ranks' tensors.
 
 `job.py BUILD_DIR RANK WORLD INTERFACE IP RING FALLBACK HOLD TEXT...`: a TEXT is a file. Says "rank R: exact", SHA-256 of all results, and which operators no switch folds by; or
-what the library says, or what is wrong. Before it ends it waits until there is a file HOLD; "-": not. `--tree [[0,1],2]` says in which order
+what the library says, or what is wrong. Before it ends it makes a file HOLD.RANK, and waits until there is a file HOLD; "-": not. `--tree [[0,1],2]` says in which order
 switches fold; without it, ranks in their order. `--rounds N` repeats all calls with other tensors; `--subnormals` has all f32 below 2^-126.
 `--other-code LIBRARY` is tests/smoke/other_code.c: with `--wrong-loops ADDRESS` this rank's loops are wrong, without it it flushes subnormals
 while Weir runs."""
@@ -102,6 +102,12 @@ def missing_operators(weir: Weir, group: c_void_p) -> str:
     return function(group).decode()
 
 
+def hold(until: Path, rank: int) -> None:
+    until.with_suffix(f".{rank}").touch()
+    while not until.exists():
+        time.sleep(0.05)
+
+
 def run(weir: Weir, job: argparse.Namespace) -> None:
     texts = [Path(file).read_text() for file in job.texts]
     operators = [weir.load(text) for text in texts]
@@ -118,8 +124,8 @@ def run(weir: Weir, job: argparse.Namespace) -> None:
             shares = [[tensor_of(size, 1000 * turn + 10 * place + 100 * other + share, job) for share in range(job.world)] for other in range(job.world)]
             reduce_scatter(weir, group, place, name_of(text), shares, job.rank, job.tree or list(range(job.world)))
     print(f"rank {job.rank}: exact {results.hexdigest()}; by hosts: {missing_operators(weir, group)}", flush=True)
-    while job.hold != "-" and not Path(job.hold).exists():
-        time.sleep(0.05)
+    if job.hold != "-":
+        hold(Path(job.hold), job.rank)
     weir.library.weir_group_close(group)
 
 

@@ -72,6 +72,11 @@ def job(lab: Lab, outside: Namespace, *texts: Path, fallback: int = NONE, hold: 
                                    str(ring), str(fallback), hold, *texts_of(rank)], **environment) for rank in range(RANKS)]
 
 
+def all_hold(done: Path) -> bool:
+    """All ranks have their results, so the switch counts nothing more."""
+    return all(done.with_suffix(f".{rank}").exists() for rank in range(RANKS))
+
+
 def expect_all(ranks: list[Process], words: str) -> list[str]:
     """What each rank said."""
     said_by_all = [process.wait()[1] for process in ranks]
@@ -99,7 +104,8 @@ def operators(lab: Lab) -> None:
 
     def rows() -> list[dict[str, Any]]:
         return operators_of(terminal)
-    wait_for(lambda: rows()[2]["packets"] >= 100, 20, "the switch folds by no operator")
+    wait_for(lambda: all_hold(done), 20, f"the job does not end: {rows()}")
+    expect(rows()[2]["packets"] >= 100, f"the switch folds by no operator: {rows()}")
     expect([row["name"] for row in rows()] == names and all(row["rings"] == "7" for row in rows()), f"{rows()}")
     ring = json.loads(terminal.ask("show ring 7 json"))["rings"][0]
     expect(ring["by_operator"] == sum(row["packets"] for row in rows()), f"{ring}, {rows()}")
@@ -126,7 +132,8 @@ def of_a_made_ring(lab: Lab) -> None:
     terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, configuration(ring_ports()) + room(lab, 1))))
     done = lab.directory / "done"
     ranks = job(lab, outside, text_file("maxloc"), hold=done, WEIR_SWITCH=f"unix:{socket_of(lab)}", WEIR_SWITCH_MODULE=str(MODULE))
-    wait_for(lambda: [row["packets"] > 0 for row in operators_of(terminal)] == [True], 20, "the switch folds by no operator")
+    wait_for(lambda: all_hold(done), 20, f"the job does not end: {operators_of(terminal)}")
+    expect([row["packets"] > 0 for row in operators_of(terminal)] == [True], "the switch folds by no operator")
     expect([(row["name"], row["owners"], row["rings"]) for row in operators_of(terminal)] == [("maxloc", "ring 7", "7")], f"{operators_of(terminal)}")
     done.touch()
     expect_all(ranks, "exact")
