@@ -71,6 +71,8 @@ struct Connection {
 struct QueuePair {
   std::uint16_t pair = 0;
   std::uint32_t qp = 0; // destination QP
+
+  bool operator==(const QueuePair&) const = default;
 };
 
 /// That the packet goes to.

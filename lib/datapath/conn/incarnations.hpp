@@ -304,6 +304,8 @@ class Incarnations {
 
   bool is_sole_claim(std::uint64_t claim) const { return claims_.is_sole(claim); }
 
+  bool is_claimed(std::uint64_t claim) const { return claims_.is_claimed(claim); }
+
   // What is known of all connections.
 
   ConnectionTable& connections() { return connections_; }

@@ -53,4 +53,9 @@ bool QueuePairClaims::is_sole(std::uint64_t name) {
   return claimants != nullptr && *claimants == 1;
 }
 
+bool QueuePairClaims::is_claimed(std::uint64_t name) {
+  const SpinLock lock(is_locked_);
+  return claimants_.find(name) != nullptr;
+}
+
 } // namespace weir::conn

@@ -36,6 +36,9 @@ class QueuePairClaims {
   /// Whether exactly one connection makes this claim.
   bool is_sole(std::uint64_t name);
 
+  /// Whether one does, or more.
+  bool is_claimed(std::uint64_t name);
+
  private:
   HashKey hash_key_;
   BucketTable<std::uint32_t> claimants_; // by name
