@@ -23,12 +23,14 @@ LONGEST_ANSWER_PAUSE_NS = 15_000_000
 SWITCH_PAUSE_NS = 30_000
 RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN = 256, 8
 RESEND_PAUSE_NS = 1_000
+TELL_PAUSE_NS = 1_000_000
 UNTOLD_CLIMB_NS = 100_000_000  # between climbs, where no ACK timeout was told
 LEAST_ACK_TIMEOUT = 12  # 1 .. 11 count as this (§2a)
 
 ACKNOWLEDGE = 0x11  # opcode
 ACK, RNR, NAK = 0, 1, 3  # bits 6-5 of an AETH's syndrome (IBTA 9.7.5.2)
 SEQUENCE_ERROR = NAK << 5
+ENDED = NAK << 5 | 2  # remote access error: §2a, "Told"
 UNLIMITED_CREDITS = 31
 OWN_RNR_CODE = 1
 # Milliseconds by timer code (IBTA table 45).
@@ -138,6 +140,16 @@ class Pass(Enum):
     NOTHING = auto()
     ACKNOWLEDGED = auto()
     RESENT = auto()
+
+
+@dataclass
+class Farewell:
+    """What the switch says to a rank of an incarnation that another one has ended (§2a, "Told")."""
+
+    frame: bytes
+    rank: int
+    port: int  # of its hello
+    said_ns: int  # 0: not yet
 
 
 class Question(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Callable, Iterator, NamedTuple
 
-from recovery_model import (ACK, FIRST_TIMER_NS, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS,
+from recovery_model import (ACK, ENDED, FIRST_TIMER_NS, GRANULARITY_NS, MOST_DOUBLINGS, NAK, OWN_RNR_CODE, OWN_RNR_WAIT_NS,
                             PATIENCE_NS, RESEND_PAUSE_NS, RESENDS_AT_ONE_TIME, RESENDS_IN_A_TURN,
-                            RESENDS_WITHOUT_PROGRESS, RNR, SEQUENCE_ERROR, UNTOLD_CLIMB_NS, Flow, Pass, Voice,
-                            ack_timeout_ns, follows, plus, remembered_header, resent, rnr_wait_ns, syndrome_of,
-                            turned_around)
+                            RESENDS_WITHOUT_PROGRESS, RNR, SEQUENCE_ERROR, TELL_PAUSE_NS, UNTOLD_CLIMB_NS, Farewell,
+                            Flow, Pass, Voice, ack_timeout_ns, follows, plus, remembered_header, resent,
+                            rnr_wait_ns, syndrome_of, turned_around)
 from roce import Roce, serial
 from tree import Kind, Line
 
@@ -57,14 +57,44 @@ class Rules:
         return is_known and self.is_sole(flow.hello, flow.qp)
 
     def is_sole(self, hello: Roce, qp: int) -> bool:
+        return self.claims().count((hello.src, self.switch.port_of_frame(hello), qp)) == 1
+
+    def claims(self) -> list[tuple[str, int, int]]:
+        """Of hellos that wait and of live connections: address, port, queue pair."""
         waiting = [(w.roce.src, w.port, w.qp) for hellos in self.switch.waiting for w in hellos]
         flows = [live.the_flow for live in map(self.switch.live, range(len(self.switch.tree.lines))) if live]
         living = [(flow.hello.src, self.switch.port_of_frame(flow.hello), flow.qp) for flow in flows]
-        return (waiting + living).count((hello.src, self.switch.port_of_frame(hello), qp)) == 1
+        return waiting + living
 
     def may_speak(self, line: int) -> bool:
         assert self.switch.incarnation
         return self.now - self.switch.incarnation.news_ns <= PATIENCE_NS and self.may_answer(line)
+
+    # -- §2a, "Told"
+
+    def take_leave(self) -> None:
+        """Of the ranks of the incarnation that ends now."""
+        for connection in self.switch.connections.values():
+            connection.farewell = None
+        for line in self.switch.tree.lines:
+            live = self.switch.live(line.number)
+            if live is None or self.asks_a_switch(line) or not self.may_answer(line.number):
+                continue
+            flow = live.the_flow
+            live.farewell = Farewell(flow.voice.says(ENDED, flow.a), line.rank, self.switch.port_of_frame(flow.hello), 0)
+            if self.may_speak(line.number):
+                self.tell(live.farewell)
+
+    def tell(self, farewell: Farewell) -> None:
+        farewell.said_ns = self.now
+        self.switch.say(farewell.frame, "nak", farewell.rank, farewell.port)
+
+    def tell_again(self, farewell: Farewell, flow: Flow, port: int) -> None:
+        """A packet of its rank has come by the port."""
+        is_due = self.now >= farewell.said_ns + TELL_PAUSE_NS
+        is_claimed = (flow.hello.src, port, flow.qp) in self.claims()
+        if is_due and port == farewell.port and not is_claimed:
+            self.tell(farewell)
 
     # -- frames of the switch
 

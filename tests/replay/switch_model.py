@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, Sequence
 
 from fold import AS_OPERATOR, ELEMENT_BYTES, TYPES, fold, is_reducible
 from operators import FIRST_NUMBER, are_alike, by_number, fold_by, is_table, left_of, may_be_table
-from recovery_model import Flow, Voice, plus, turned_around
+from recovery_model import Farewell, Flow, Voice, plus, turned_around
 from recovery_rules import Rules
 from roce import (BARRIER, BROADCAST, ALL_REDUCE, HELLO, INA_LEN, PARTIAL, RC_DATA, RC_OTHER_REQUESTS, RESULT,
                   SEND_LAST_INVALIDATE, VERSIONS, Ina, Roce, icrc, parse_roce, serial)
@@ -110,6 +110,7 @@ class Connection:
     known: dict[int, Message] = field(default_factory=dict)  # messages M-2N+1 .. M, holes left out
     floor: int | None = None  # None until a message has left: nothing is "before" it until then
     flow: Flow | None = None  # of a connection that was admitted
+    farewell: Farewell | None = None  # of one whose incarnation the running one has ended
 
     @property
     def the_flow(self) -> Flow:
@@ -294,8 +295,19 @@ class Switch:
         self.now, self.cause = ns, index
         port = self.port = self.port_of_source[frame[6:12]]
         roce = parse_roce(frame)
+        self.treat(index, frame, port, roce)
+        if roce and roce.opcode in RC_DATA and (roce.src, roce.dst) in self.neighbours:
+            self.tell_if_ended(roce, port)
+
+    def tell_if_ended(self, roce: Roce, port: int) -> None:
+        """§2a, "Told": a packet on a connection of the incarnation that the running one has ended."""
+        entry = self.connections.get(roce.connection)
+        if entry and entry.state is State.DEAD and entry.farewell and roce.icrc_is_right():
+            self.rules.tell_again(entry.farewell, entry.the_flow, port)
+
+    def treat(self, index: int, frame: bytes, port: int, roce: Roce | None) -> None:
         if not frame[6] & 1 and not (roce and self.between_neighbours(roce) and self.is_between_switches(port)):
-            self.fdb[frame[6:12]] = port, ns  # from every frame, also those dropped below
+            self.fdb[frame[6:12]] = port, self.now  # from every frame, also those dropped below
         if frame[:5] == b"\x01\x80\xc2\x00\x00" and frame[5] <= 0x0F:  # IEEE 802.1D 7.12.6
             return self.drop(index, "link_local")
         if roce and self.enters_elsewhere(roce, port):
@@ -831,6 +843,7 @@ class Switch:
 
     def begin(self, hellos: list[Waiting], result: Packet | None) -> None:
         """`hellos` are by child. `result`: the parent's, by which a switch that has one begins."""
+        self.rules.take_leave()
         self.end_incarnation()
         table = table_of(result.roce) if result else self.table_of_set(hellos[0].run)
         stays = self.runs_that_stay(hellos[0].run)

@@ -58,6 +58,7 @@ void Classify::accept(frame::Frame& frame, frame::Instant now) {
     [[fallthrough]];
   case Verdict::Step::drop:
     refused_.note(*current_, frame, verdict.drop, now.ns);
+    recover_.tell_if_ended(frame, now);
     return forward_.drop<StageId::classify>(frame, verdict.drop, now);
   case Verdict::Step::contribute:
     flow_cache_.learn(frame, verdict,
@@ -113,6 +114,7 @@ void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, fr
 
 /// Drops what the old incarnation holds; then the hellos contribute to slot 0.
 void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
+  recover_.take_leave(ring, now);
   flush(ring, DropReason::incarnation_flush, now);
   const auto hellos = incarnations_.begin(ring, now.ms());
   drop_given_up_hellos(now);
@@ -121,6 +123,7 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
 
 /// The same when the switch above has begun the incarnation: what it sent completes message 0.
 void Classify::begin_below(const ring::RingChild& parent, frame::Frame& total, frame::Instant now) {
+  recover_.take_leave(parent.ring, now);
   flush(parent.ring, DropReason::incarnation_flush, now);
   const auto hellos = incarnations_.begin_below(total, parent, now.ms());
   drop_given_up_hellos(now);

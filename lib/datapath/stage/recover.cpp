@@ -20,7 +20,9 @@ namespace {
 constexpr std::uint8_t kAck = wire::ack_syndrome(wire::kAckUnlimited);
 constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
 constexpr std::uint8_t kCannotGoOn = wire::nak_syndrome(wire::NakCode::remote_operational);
-constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1); // 10 us
+constexpr std::uint8_t kEnded = wire::nak_syndrome(wire::NakCode::remote_access);
+constexpr std::uint64_t kTellPause = recovery::kFirstTimer; // a window of packets is told once
+constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1);   // 10 us
 
 /// The RNR timer code with the longest wait that is not above `ns` (IBTA table 45).
 std::uint8_t rnr_code_within(std::uint64_t ns) {
@@ -342,6 +344,60 @@ void Recover::refuse_all(std::uint16_t ring, frame::Instant now) {
     if (may_speak({ring, sender}, now)) {
       say({ring, sender}, kCannotGoOn, now);
     }
+  }
+}
+
+void Recover::take_leave(std::uint16_t ring, frame::Instant now) {
+  RingState& state = *rings_[ring];
+  for (std::uint16_t child = 0; child < incarnations_.senders_of(ring); ++child) {
+    const RingChild sender{ring, child};
+    Farewell& farewell = state.farewells[child];
+    farewell = farewell_of(sender);
+    if (!farewell.answers.is_empty() && may_speak(sender, now)) {
+      tell(farewell, sender, now);
+    }
+  }
+}
+
+/// Empty for a switch, whose ranks it tells itself, and for whom the switch may not speak to.
+Farewell Recover::farewell_of(const RingChild& sender) {
+  if (!incarnations_.may_answer(sender) || !ring_of(sender).is_rank(sender.child)) {
+    return {};
+  }
+  const recovery::Flow& flow = incarnations_.flow_of(sender);
+  const conn::Connection& connection = *incarnations_.live_connection_of(sender).connection;
+  return {.answers = rings_[sender.ring]->answers[sender.child],
+          .connection = {connection.pair, connection.qp},
+          .unacknowledged = flow.unacknowledged,
+          .port = connection.port,
+          .claim = flow.claim};
+}
+
+void Recover::tell_if_ended(const frame::Frame& frame, frame::Instant now) {
+  const conn::QueuePair name = conn::queue_pair_of(frame);
+  const conn::Connection* connection = incarnations_.connections().find_ring(name, now.ms());
+  if (connection == nullptr || connection->state != conn::ConnectionState::dead ||
+      !rings_[connection->ring]) {
+    return;
+  }
+  std::vector<Farewell>& farewells = rings_[connection->ring]->farewells;
+  if (connection->child >= farewells.size()) {
+    return; // another ring has the index
+  }
+  Farewell& farewell = farewells[connection->child];
+  const bool is_meant = farewell.connection == name && farewell.port == frame.ingress &&
+                        now.ns >= farewell.said_at_ns + kTellPause;
+  if (is_meant && frame.packet.parsed == wire::Parsed::message && !farewell.answers.is_empty() &&
+      !incarnations_.is_claimed(farewell.claim) && wire::icrc_is_valid(frame)) {
+    tell(farewell, {connection->ring, connection->child}, now);
+  }
+}
+
+void Recover::tell(Farewell& farewell, const RingChild& sender, frame::Instant now) {
+  if (frame::Frame* frame = compose(farewell.answers, kEnded, farewell.unacknowledged)) {
+    farewell.said_at_ns = now.ns;
+    send_own(*frame, now, {.ring = sender.ring, .child = sender.child, .event = event_of(kEnded)},
+             farewell.port);
   }
 }
 

@@ -109,6 +109,13 @@ class Recover {
   /// Tells the senders that their work cannot go on.
   void refuse_all(std::uint16_t ring, frame::Instant now);
 
+  /// The same because another incarnation begins. Who does not hear it is told again when it sends.
+  void take_leave(std::uint16_t ring, frame::Instant now);
+
+  /// A packet between ring neighbours has no effect. Tells its sender if another incarnation has
+  /// ended the sender's (docs/protocol.md §2a).
+  void tell_if_ended(const frame::Frame& frame, frame::Instant now);
+
   /// Whether the switch may speak to the sender in its receiver's name: within patience, not where
   /// somebody lies about queue pairs, and not while the ring is cut off.
   bool may_speak(const ring::RingChild& sender, frame::Instant now) const;
@@ -142,6 +149,8 @@ class Recover {
                         std::uint32_t unacknowledged);
   frame::Frame* compose(const ring::RingChild& sender, std::uint8_t syndrome);
   bool say(const ring::RingChild& sender, std::uint8_t syndrome, frame::Instant now);
+  Farewell farewell_of(const ring::RingChild& sender);
+  void tell(Farewell& farewell, const ring::RingChild& sender, frame::Instant now);
   void send_answer(frame::Frame& frame, const ring::RingChild& sender, std::uint8_t syndrome,
                    frame::Instant now);
   void send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// docs/protocol.md §2a, "Told": what the switch says to the ranks of a run when another one begins
+/// on their ring.
+
+#include "switch_fixture.hpp"
+
+#include <functional>
+
+namespace weir::stage::farewell_test {
+namespace {
+
+constexpr std::uint8_t kAck = 0x1f;   // no limit of credits
+constexpr std::uint8_t kEnded = 0x62; // remote access error (IBTA §9.7.5.2)
+constexpr std::uint64_t kMs = 1'000'000;
+
+using Frames = std::vector<Sent>;
+
+JobSpec three_ranks() {
+  return {.world = 3, .first_own_qp = 0x500};
+}
+
+/// The first run has done message 1, and all is acknowledged. The second one's ranks have other
+/// queue pairs on the same hosts.
+struct TwoRuns {
+  TwoRuns() {
+    fixture.start(first);
+    const Exchange one = random_exchange(random, first, 1, 700);
+    expect_completes(random, fixture, first, one);
+    for (std::uint16_t rank = 0; rank < 3; ++rank) {
+      fixture.send(build(first.answer_to(rank, kAck, psn(rank, 3), 2)),
+                   first.port_of(first.successor_of(rank)));
+    }
+    second.restart(1);
+  }
+
+  /// PSN of the n-th packet behind the first run's hello. Message 1 has three.
+  std::uint32_t psn(std::uint16_t rank, std::uint32_t n) const {
+    return (first.first_psn_of(rank) + n) & 0xffffff;
+  }
+
+  /// In the style of the receiver's newest answer: all up to message 1 is acknowledged.
+  Sent told(std::uint16_t rank) const {
+    return {build(first.answer_to(rank, kEnded, psn(rank, 4), 2)).bytes,
+            l2::PortSet{1} << first.port_of(rank), Departure::consumed};
+  }
+
+  /// What leaves when the last rank says hello, without the hellos' results.
+  Frames begin(const RingJob& run) {
+    Frames sent;
+    for (std::uint16_t rank = 0; rank < 3; ++rank) {
+      sent = fixture.send(run.hello(rank), run.port_of(rank));
+    }
+    EXPECT_GE(sent.size(), 3u);
+    sent.resize(sent.size() - 3);
+    return sent;
+  }
+
+  Built next(std::uint16_t rank) { return first.message(rank, 2, Bytes(700, 1))[0]; }
+
+  /// The first run's rank sends its next message, some time after it was told.
+  Frames send_next(std::uint16_t rank) {
+    fixture.now = frame::Instant{fixture.now.ns + kMs};
+    return fixture.send(next(rank), first.port_of(rank));
+  }
+
+  std::mt19937 random{41};
+  RingJob first{three_ranks()};
+  RingJob second{first};
+  SwitchFixture fixture{{&first}};
+};
+
+TEST(Farewell, EachRankIsToldWhenAnotherRunBegins) {
+  TwoRuns two;
+  EXPECT_TRUE(two.fixture.send(two.next(1), 1).empty()) << "held, and dropped then";
+  EXPECT_EQ(two.begin(two.second), (Frames{two.told(0), two.told(1), two.told(2)}));
+  expect_completes(two.random, two.fixture, two.second,
+                   random_exchange(two.random, two.second, 1, 700));
+}
+
+TEST(Farewell, WhoHasNotHeardItIsToldAgainWhenItSends) {
+  TwoRuns two;
+  two.begin(two.second);
+  EXPECT_EQ(two.send_next(2), Frames{two.told(2)});
+  EXPECT_TRUE(two.fixture.send(two.next(2), 2).empty()) << "a window of packets is told once";
+  EXPECT_EQ(two.send_next(2), Frames{two.told(2)});
+  EXPECT_EQ(two.fixture.send(two.first.message(0, 2, Bytes(700, 1))[1], 0), Frames{two.told(0)})
+      << "a MIDDLE too";
+  EXPECT_EQ(two.fixture.send(two.first.hello(1), 1), Frames{two.told(1)}) << "a hello too";
+  EXPECT_EQ(two.fixture.dropped(DropReason::wrong_session), 3u);
+  EXPECT_EQ(two.fixture.dropped(DropReason::dead_connection), 1u);
+  EXPECT_EQ(two.fixture.dropped(DropReason::retired_nonce), 1u);
+}
+
+TEST(Farewell, IsForThePacketsOfItsSenderAlone) {
+  const std::vector<std::pair<const char*, std::function<Frames(TwoRuns&)>>> rows{
+      {"by another port", [](TwoRuns& two) { return two.fixture.send(two.next(0), 1); }},
+      {"damaged",
+       [](TwoRuns& two) {
+         Built middle = two.first.message(0, 2, Bytes(700, 1))[1];
+         middle.bytes[middle.payload] ^= 1;
+         return two.fixture.send(middle, 0);
+       }},
+      {"of another queue pair",
+       [](TwoRuns& two) {
+         FrameSpec stranger = two.first.frame_of(0);
+         stranger.qp = 0x777;
+         stranger.opcode = 0x07; // a MIDDLE of RDMA WRITE
+         stranger.payload = Bytes(256, 1);
+         return two.fixture.send(build(stranger), 0);
+       }},
+  };
+  for (const auto& [description, send] : rows) {
+    TwoRuns two;
+    two.begin(two.second);
+    two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
+    EXPECT_TRUE(send(two).empty()) << description;
+    EXPECT_EQ(two.send_next(0), Frames{two.told(0)}) << description;
+  }
+}
+
+/// Its process may be another one by now (docs/protocol.md §9, "What the switch may say").
+TEST(Farewell, NobodyIsToldWhoseQueuePairAnotherCallsItsOwn) {
+  TwoRuns two;
+  two.second.spec().first_own_qp = two.first.spec().first_own_qp;
+  EXPECT_TRUE(two.begin(two.second).empty());
+  EXPECT_TRUE(two.send_next(0).empty());
+
+  TwoRuns later;
+  later.begin(later.second);
+  RingJob third = later.second;
+  third.restart(1);
+  third.spec().first_own_qp = later.first.spec().first_own_qp;
+  later.fixture.send(third.hello(0), 0); // it waits
+  EXPECT_TRUE(later.send_next(0).empty());
+  EXPECT_EQ(later.send_next(1), Frames{later.told(1)});
+}
+
+TEST(Farewell, NothingIsSaidOfAResetOrToWhoHasNotToldItsQueuePair) {
+  TwoRuns two;
+  EXPECT_TRUE(two.fixture.reset(0).empty());
+  EXPECT_TRUE(two.send_next(0).empty());
+  EXPECT_TRUE(two.begin(two.second).empty()) << "no run was under way";
+  EXPECT_TRUE(two.send_next(0).empty());
+
+  RingJob silent({.world = 3});
+  SwitchFixture fixture{{&silent}};
+  fixture.start(silent);
+  const Built old = silent.message(0, 1, Bytes(700, 1))[0];
+  silent.restart(2);
+  fixture.start(silent);
+  fixture.now = frame::Instant{fixture.now.ns + kMs};
+  EXPECT_TRUE(fixture.send(old, 0).empty());
+}
+
+} // namespace
+} // namespace weir::stage::farewell_test
