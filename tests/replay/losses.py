@@ -193,6 +193,31 @@ def two_claims(hellos: Hellos) -> Steps:
     yield Step(run.first(0, 1), "drop.repeat_swallowed", says=(Said("ack", 0, 2),))
 
 
+def another_run(hellos: Hellos) -> Steps:
+    """Another run begins: the ranks of the first are told at once, and who has not heard it when it sends (§2a)."""
+    first = Run(hellos, epoch=5, nonce=0xA, own_qp=0x11)
+    second = replace(first, nonce=0xB, session=2, qp=0x40, own_qp=0x21, psn=0x500000)
+    third = replace(first, nonce=0xC, session=3, qp=0x50, psn=0x600000)  # it has the first one's numbers
+    yield from started(first)
+    yield from whole(first, 1)
+    yield from acknowledged(first, 2)
+    yield Step(first.first(1, 2), "drop.incarnation_flush")
+    yield Step(second.hello(0), "aggregated")
+    yield Step(second.hello(1), "aggregated")
+    yield Step(second.hello(2), "aggregated", says=tuple(Said("nak", rank, 3) for rank in range(3)))
+    yield from acknowledged(second, 0)
+    yield Step(first.last(1, 2), "drop.dead_connection")  # it has been told a moment ago
+    yield Step(first.first(0, 2), "drop.wrong_session", MS, says=(Said("nak", 0, 3),))
+    yield Step(first.last(0, 2), "drop.dead_connection")
+    yield Step(first.last(0, 2), "drop.dead_connection", MS, says=(Said("nak", 0, 3),))
+    yield Step(first.hello(0), "drop.retired_nonce", MS, says=(Said("nak", 0, 3),))
+    yield Step(flipped(first.last(0, 2), 60), "drop.dead_connection", MS)
+    yield Step(third.hello(0), "held")
+    yield Step(first.first(0, 2), "drop.wrong_session")  # the number may be another process's now
+    yield Step(first.first(1, 2), "drop.wrong_session", says=(Said("nak", 1, 3),))
+    yield from whole(second, 1)
+
+
 LOSSES: dict[str, Job] = {job.__name__.replace("_", "-"): job for job in (
     lost_contribution, in_order, lost_result, repeats, receiver_without_buffer, nobody_acknowledges, late_rank,
-    keep_alive, patience, two_claims)}
+    keep_alive, patience, two_claims, another_run)}
