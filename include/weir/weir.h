@@ -38,7 +38,7 @@ typedef enum weir_status {
   WEIR_PEER_DIED = 3,          /* a rank's process ended, or left while others still called */
   WEIR_RETRY_EXCEEDED = 4,     /* packets stayed unacknowledged: switch or link gone */
   WEIR_NOT_AGGREGATED = 5,     /* nobody on the path aggregates this ring */
-  WEIR_MISMATCH = 6,           /* ranks disagree, or another group here has the ring */
+  WEIR_MISMATCH = 6,           /* ranks disagree, or another group has the ring */
   WEIR_TIMEOUT = 7,            /* no progress for timeout_ms */
   WEIR_TRANSPORT_FAILURE = 8,  /* the device, the socket or the peer's transport failed */
   WEIR_PENDING = 9,            /* weir_test, weir_forming_test and their like: not done yet */

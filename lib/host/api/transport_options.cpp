@@ -53,6 +53,7 @@ TransportPlan transport_plan(const GroupOptions& options) {
           .window = options.window,
           .ack_timeout = ack_timeout_of(options),
           .retry_count = options.retry_count,
+          .rings = options.rings,
           .has_operators = !options.operators.empty()};
 }
 

@@ -17,7 +17,7 @@ enum class ErrorCode : std::uint8_t {
   retry_exceeded,     // packets stayed unacknowledged: switch or link gone, or switch restarted
   // A result came without the RESULT flag: nobody on the path aggregates this ring.
   not_aggregated,
-  mismatch,          // ranks disagree on options or on a call
+  mismatch,          // ranks disagree on options or on a call, or another group has the ring
   timeout,           // no progress for `timeout`
   transport_failure, // the device, the socket or the peer's transport failed
   aborted,           // a rank's program wanted no more

@@ -211,7 +211,7 @@ bool SoftwareTransport::poll(TransportListener& listener) {
   }
   moved |= transmit();
   for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
-    if (const std::optional<Error> failure = failure_of(channels_[channel])) {
+    if (const std::optional<Error> failure = failure_of(channel)) {
       listener.failed(channel, *failure);
     }
   }
@@ -292,12 +292,17 @@ bool SoftwareTransport::transmit() {
   return moved;
 }
 
-std::optional<Error> SoftwareTransport::failure_of(const Channel& channel) const {
+std::optional<Error> SoftwareTransport::failure_of(std::size_t index) const {
+  const Channel& channel = channels_[index];
   if (channel.is_closed) {
     return std::nullopt;
   }
   if (channel.incoming->failure()) {
     return failure_of(*channel.incoming, predecessor_, "from");
+  }
+  if (delivery_ == Delivery::by_send &&
+      channel.outgoing->failure() == endpoint::Status::remote_access) {
+    return plan_.ring_taken(index);
   }
   if (channel.outgoing->failure()) {
     return failure_of(*channel.outgoing, successor_, "to");

@@ -83,7 +83,7 @@ class SoftwareTransport : public Transport, private FrameReader {
   bool transmit();
   bool drain_outgoing(std::size_t channel, TransportListener& listener);
   bool drain_incoming(std::size_t channel, TransportListener& listener);
-  std::optional<Error> failure_of(const Channel& channel) const;
+  std::optional<Error> failure_of(std::size_t index) const;
   Error failure_of(const endpoint::QueuePair& queue_pair, std::uint16_t neighbour,
                    std::string_view direction) const;
   bool is_lost();

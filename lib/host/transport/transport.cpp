@@ -51,6 +51,15 @@ Error TransportPlan::remote_failure(std::uint16_t neighbour) const {
                   rank)};
 }
 
+Error TransportPlan::ring_taken(std::size_t channel) const {
+  return {
+      ErrorCode::mismatch, std::nullopt,
+      fmt::format("rank {}: another job began on ring {} of the switch, which has ended this one; "
+                  "allowed: a ring for each job of the same hosts, by other ids (rings, --ring, "
+                  "WEIR_RINGS), or from a switch that makes them (switch_address, WEIR_SWITCH)",
+                  rank, rings.at(channel))};
+}
+
 std::uint8_t TransportPlan::ack_timeout_exponent() const {
   std::uint8_t exponent = 1;
   while (exponent < kMaxExponent && timeout_of(exponent) < ack_timeout) {

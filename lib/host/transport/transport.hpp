@@ -135,10 +135,15 @@ struct TransportPlan {
   std::uint32_t window = 1; // messages that may be under way
   std::chrono::milliseconds ack_timeout{67};
   std::uint8_t retry_count = kMostRetries;
-  bool has_operators = false; // of the users' own, by which a switch may fold
+  std::vector<std::uint32_t> rings; // of the configuration, by channel; for errors
+  bool has_operators = false;       // of the users' own, by which a switch may fold
 
   /// What it means when a neighbour says that it cannot go on (IBTA §9.7.5.2.8).
   Error remote_failure(std::uint16_t neighbour) const;
+
+  /// What it means when a neighbour refuses the channel's messages, sent by Delivery::by_send: the
+  /// switch says so in its name, because another run has begun on the ring (docs/protocol.md §2a).
+  Error ring_taken(std::size_t channel) const;
 
   /// The smallest exponent e with 4.096 µs x 2^e >= ack_timeout (IBTA §9.7.6.1.3).
   std::uint8_t ack_timeout_exponent() const;

@@ -189,7 +189,7 @@ class VerbsTransport : public Transport {
   bool drain();
   void destroy_queue_pairs();
   static void end_requests(const Channel& channel);
-  Error failure_of(const ibv_wc& completion, Direction direction) const;
+  Error failure_of(std::size_t index, const ibv_wc& completion, Direction direction) const;
 
   const TransportPlan plan_;
   const std::shared_ptr<VerbsNic> nic_;
@@ -529,7 +529,7 @@ void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener)
     return;
   }
   if (completion.status != IBV_WC_SUCCESS) {
-    listener.failed(index, failure_of(completion, direction));
+    listener.failed(index, failure_of(index, completion, direction));
     return;
   }
   if (direction == Direction::outgoing) {
@@ -615,7 +615,8 @@ void VerbsTransport::destroy_queue_pairs() {
   under_way_ = 0; // their requests have ended with them
 }
 
-Error VerbsTransport::failure_of(const ibv_wc& completion, Direction direction) const {
+Error VerbsTransport::failure_of(std::size_t index, const ibv_wc& completion,
+                                 Direction direction) const {
   if (is_own_fault(completion.status)) {
     return {ErrorCode::transport_failure, plan_.rank,
             fmt::format("rank {}: its device refused a request: {} (vendor code {:#x}): was "
@@ -626,6 +627,9 @@ Error VerbsTransport::failure_of(const ibv_wc& completion, Direction direction) 
   const std::uint16_t neighbour = is_outgoing ? successor_ : predecessor_;
   if (completion.status == IBV_WC_REM_OP_ERR) {
     return plan_.remote_failure(neighbour);
+  }
+  if (completion.status == IBV_WC_REM_ACCESS_ERR && is_outgoing && delivery_ == Delivery::by_send) {
+    return plan_.ring_taken(index);
   }
   const ErrorCode code = completion.status == IBV_WC_RETRY_EXC_ERR ? ErrorCode::retry_exceeded
                                                                    : ErrorCode::transport_failure;
