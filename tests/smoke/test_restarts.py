@@ -25,10 +25,10 @@ class Jobs:
             veth(fabric, f"tap{rank}", self._outside, f"host{rank}")
         self.switch = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring_7(max_message_bytes=MESSAGE_BYTES)))
 
-    def start(self, operation: str, *more: str) -> list[Process]:
+    def start(self, operation: str, *more: str, rendezvous: str = RENDEZVOUS) -> list[Process]:
         """The ranks' values depend only on the epoch, so runs of one epoch differ by their operation."""
         return [Process(self._lab, self._outside, [
-            WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", RENDEZVOUS, "--ring", "7", "--epoch",
+            WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", rendezvous, "--ring", "7", "--epoch",
             str(EPOCH), "--device", f"iface=host{rank}", "--ip", f"10.77.0.{rank + 1}", "--window", str(WINDOW),
             "--message-bytes", str(MESSAGE_BYTES), "--type", "i32", "--op", operation, *more]) for rank in range(RANKS)]
 
@@ -61,4 +61,18 @@ def killed_same_epoch(lab: Lab) -> None:
     expect(time.monotonic() - since < 1, "not restarted within a second")
     expect_exact(restarted)
     expect(ring_row(jobs.switch)["hellos"] == 2, f"{ring_row(jobs.switch)}")
+    jobs.switch.stop()
+
+
+@smoke_test("worker-ring-taken")
+def ring_taken(lab: Lab) -> None:
+    """Another job begins on the ring of a running one: each rank of the first is told so by the switch, long before its
+    time limit of an hour, and the second one's sums are exact."""
+    jobs = Jobs(lab)
+    first = jobs.start("sum", "--size", "8MiB", "--repeat", "100000", "--timeout", "3600")
+    wait_for(lambda: ring_row(jobs.switch)["results"] > 2000, 20, "the first job does not get on")
+    expect_exact(jobs.start("max", "--size", "1MiB", "--repeat", "3", rendezvous="127.0.0.1:7998"))
+    for rank, process in enumerate(first):
+        status, output = process.wait()
+        expect(status == 1 and "another job began on ring 7 of the switch" in output, f"rank {rank}: {status}, {output}")
     jobs.switch.stop()
