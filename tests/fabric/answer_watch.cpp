@@ -19,6 +19,7 @@ constexpr std::uint8_t kKindMask = 0x60;
 constexpr std::uint8_t kAck = 0x00;
 constexpr std::uint8_t kRnrNak = 0x20;
 constexpr std::uint8_t kSequenceError = 0x60;
+constexpr std::uint8_t kRemoteAccess = 0x62;
 constexpr std::uint8_t kAcknowledge = 0x11; // opcode
 constexpr std::uint16_t kMostHosts = 24;
 constexpr Time kPause = 15 * kMillisecond; // between two RNR NAKs
@@ -75,6 +76,10 @@ std::optional<AnswerWatch::Answer> AnswerWatch::read(const Packet& packet) {
 void AnswerWatch::expect(const Requester& requester) {
   Record& record = records_[{requester.ring, requester.rank}];
   const bool is_reused = record.requester.generation != 0 && record.requester.qp == requester.qp;
+  former_.erase({requester.ring, requester.rank});
+  if (record.requester.generation != 0 && !is_reused) {
+    former_.emplace(Place(requester.ring, requester.rank), record);
+  }
   record = {.requester = requester,
             .acknowledged = requester.first_psn,
             .released = requester.first_psn,
@@ -86,6 +91,7 @@ void AnswerWatch::forget(std::uint16_t ring) {
   for (auto& [place, record] : records_) {
     if (place.first == ring) {
       record.is_known = false;
+      record.is_told = false;
       record.nak.reset();
       record.rnr_nak.reset();
     }
@@ -106,16 +112,18 @@ void AnswerWatch::sends(const Packet& packet) {
   if (!answer || !acknowledges_anything(answer->syndrome)) {
     return;
   }
-  for (auto& [place, record] : records_) {
-    const Requester& requester = record.requester;
-    const bool is_meant = requester.host == answer->host && requester.qp == answer->qp &&
-                          requester.generation == packet.origin.generation;
-    if (!is_meant) {
-      continue;
-    }
-    record.sequences[answer->acknowledges()] = answer->message_sequence;
-    if (wire::psn_before(record.acknowledged, answer->acknowledges())) {
-      record.acknowledged = answer->acknowledges();
+  for (auto* const records : {&records_, &former_}) {
+    for (auto& [place, record] : *records) {
+      const Requester& requester = record.requester;
+      const bool is_meant = requester.host == answer->host && requester.qp == answer->qp &&
+                            requester.generation == packet.origin.generation;
+      if (!is_meant) {
+        continue;
+      }
+      record.sequences[answer->acknowledges()] = answer->message_sequence;
+      if (wire::psn_before(record.acknowledged, answer->acknowledges())) {
+        record.acknowledged = answer->acknowledges();
+      }
     }
   }
 }
@@ -127,6 +135,11 @@ void AnswerWatch::result_leaves(const Packet& result) {
   }
   Record& record = found->second;
   record.is_known = true;
+  if (record.is_told) {
+    throw Violation("§2a",
+                    fmt::format("ring {} rank {} has a result of a run that another has ended",
+                                result.origin.ring, result.origin.rank));
+  }
   const std::uint32_t end = wire::psn_add(result.packet.psn, 1);
   if (wire::psn_before(record.released, end)) {
     record.released = end;
@@ -158,6 +171,9 @@ void AnswerWatch::expect_lie(std::uint16_t host, std::uint32_t queue_pair) {
 
 void AnswerWatch::made(const Packet& packet, Time now, const stage::InlineSwitch& engine) {
   const auto answer = read(packet);
+  if (answer && answer->syndrome == kRemoteAccess) {
+    tells(*answer);
+  }
   const Record* found = answer ? record_of(*answer) : nullptr;
   if (found == nullptr || found->is_reused) {
     return;
@@ -177,6 +193,19 @@ void AnswerWatch::made(const Packet& packet, Time now, const stage::InlineSwitch
   check_ask(record, *answer, now);
   note_late_rank(record.requester, *answer, incarnations);
   check_keep_alive(record, incarnations);
+}
+
+/// That another run has begun.
+void AnswerWatch::tells(const Answer& answer) {
+  for (auto* const records : {&records_, &former_}) {
+    for (auto& [place, record] : *records) {
+      if (record.requester.host == answer.host && record.requester.qp == answer.qp &&
+          !record.is_reused && !record.is_lied_about) {
+        check_truth(record, answer);
+        record.is_told = true;
+      }
+    }
+  }
 }
 
 /// Whether the switch's incarnation of the ring is the rank's, and no dead run's that began again.

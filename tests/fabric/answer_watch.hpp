@@ -102,6 +102,7 @@ class AnswerWatch {
     bool is_known = false;      // the switch has admitted it, and has not forgotten it since
     bool is_lied_about = false; // another ring's hello claims its queue pair
     bool is_misled = false;     // see was_misled()
+    bool is_told = false;       // that another run has begun on its ring
     bool is_reused = false; // the queue pair number belonged to an earlier run: docs/protocol.md §9
   };
 
@@ -123,6 +124,7 @@ class AnswerWatch {
   const Record* record_of(const Answer& answer) const;
   static bool is_current(const Record& record, const conn::Incarnations& incarnations);
   static bool waits(const Record& record, const conn::Incarnations& incarnations);
+  void tells(const Answer& answer);
   static void check_truth(const Record& record, const Answer& answer);
   void note_late_rank(const Requester& requester, const Answer& answer,
                       const conn::Incarnations& incarnations);
@@ -132,6 +134,7 @@ class AnswerWatch {
   void check_keep_alive(const Record& record, const conn::Incarnations& incarnations);
 
   std::map<Place, Record> records_;
+  std::map<Place, Record> former_;            // of the runs before, on other queue pairs
   std::map<Place, std::uint64_t> kept_alive_; // as the switch has counted it
   std::map<std::uint16_t, Time> news_at_;     // by ring
   std::set<std::uint16_t> silent_;            // rings

@@ -33,6 +33,7 @@ namespace weir::fabric {
   X(call_empty, "call finished, of no element")                                                    \
   X(call_root, "call finished, with a root other than 0")                                          \
   X(calls_disputed, "a job whose ranks called different things has failed")                        \
+  X(told_of_another, "a rank, beside which another run began, was told so")                        \
   X(operators_agreed, "hello answered, with all operators that it named")                          \
   X(operator_lacking, "hello answered, without an operator that a switch lacks")                   \
   X(call_by_operator, "call finished, by an operator of the users' own")                           \

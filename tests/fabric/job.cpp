@@ -33,7 +33,8 @@ std::string_view name_of(Job::State state) {
 Job::Job(const Member::Shared& shared, const RingPlan& plan, std::uint16_t ring,
          const std::vector<HostState>& hosts, QueuePairNumbers& numbers)
     : shared_(shared), plan_(plan), ring_(ring), hosts_(hosts), numbers_(numbers),
-      members_(plan.hosts.size()), generations_(plan.hosts.size()), next_epoch_(plan.first_epoch) {}
+      members_(plan.hosts.size()), former_(plan.hosts.size()), generations_(plan.hosts.size()),
+      next_epoch_(plan.first_epoch) {}
 
 void Job::schedule_epoch(Time time) {
   shared_.world.events.push({.time = time, .kind = EventKind::start_epoch, .place = ring_});
@@ -99,8 +100,9 @@ void Job::start_epoch() {
   }
   run_ = std::move(run);
   if (reuses) { // the old queue pairs are gone, and so are their packets (IBTA §12.9.8.4.1)
-    for (auto& member : members_) {
-      member.reset();
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+      members_[rank].reset();
+      former_[rank].reset();
     }
   }
   state_ = State::starting;
@@ -133,6 +135,7 @@ void Job::start_member(std::uint16_t rank, std::uint32_t generation) {
     return fail("a host died before its member started");
   }
   shared_.world.tell("ring {} rank {} starts", plan_.spec.id, rank);
+  let_former_go_on(rank);
   members_[rank] = std::make_unique<Member>(shared_, *run_, rank);
   generations_[rank] = generation;
   const bool all_started =
@@ -142,6 +145,22 @@ void Job::start_member(std::uint16_t rank, std::uint32_t generation) {
     state_ = State::running;
   }
   members_[rank]->pump();
+}
+
+/// A rank that works is another job from now on, which shares the ring by an operator's error.
+void Job::let_former_go_on(std::uint16_t rank) {
+  if (members_[rank] != nullptr && members_[rank]->state() == Member::State::working) {
+    former_[rank] = std::move(members_[rank]);
+  }
+}
+
+void Job::review_former() {
+  for (auto& member : former_) {
+    if (member != nullptr && member->state() == Member::State::failed) {
+      shared_.coverage.add(Row::told_of_another, member->was_told_of_another() ? 1 : 0);
+      member.reset();
+    }
+  }
 }
 
 void Job::stop_member(std::uint16_t rank, std::uint32_t generation) {
@@ -158,6 +177,7 @@ void Job::host_died(std::uint16_t host) {
   for (std::size_t rank = 0; rank < plan_.hosts.size(); ++rank) {
     if (plan_.hosts[rank] == host) {
       members_[rank].reset();
+      former_[rank].reset();
       is_ours = true;
     }
   }
@@ -219,19 +239,25 @@ void Job::stall_member(std::uint16_t rank, Time until) {
 }
 
 Member* Job::member(std::uint16_t rank, std::uint32_t generation) {
+  if (former_[rank] != nullptr && former_[rank]->generation() == generation) {
+    return former_[rank].get();
+  }
   return generations_[rank] == generation ? members_[rank].get() : nullptr;
 }
 
 Member* Job::member_with(std::uint16_t host, std::uint32_t queue_pair) {
-  for (const auto& member : members_) {
-    if (member != nullptr && member->host() == host && member->owns(queue_pair)) {
-      return member.get();
+  for (const auto* const members : {&members_, &former_}) {
+    for (const auto& member : *members) {
+      if (member != nullptr && member->host() == host && member->owns(queue_pair)) {
+        return member.get();
+      }
     }
   }
   return nullptr;
 }
 
 void Job::review() {
+  review_former();
   if (state_ != State::starting && state_ != State::running) {
     return;
   }

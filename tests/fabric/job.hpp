@@ -93,6 +93,8 @@ class Job {
   Seat draw_seat(const Seat* old);
   std::uint32_t draw_epoch();
   bool hosts_are_ready() const;
+  void let_former_go_on(std::uint16_t rank);
+  void review_former();
   bool has_lost_answer() const;
   void fail(const std::string& cause);
   void finish();
@@ -107,6 +109,7 @@ class Job {
   std::unique_ptr<JobRun> run_;
   std::vector<std::unique_ptr<JobRun>> old_runs_; // their members may still run
   std::vector<std::unique_ptr<Member>> members_;  // by rank
+  std::vector<std::unique_ptr<Member>> former_;   // by rank, of a run that nobody has stopped
   std::vector<std::uint32_t> generations_;        // of the members
   State state_ = State::starting;
   std::uint32_t generation_ = 0;

@@ -437,6 +437,10 @@ void Member::wake_at(Time time) {
                              .generation = run_.generation});
 }
 
+bool Member::was_told_of_another() const {
+  return outgoing_->failure() == endpoint::Status::remote_access;
+}
+
 void Member::note_failure() {
   for (const endpoint::QueuePair* queue_pair : {outgoing_, incoming_}) {
     if (queue_pair->failure()) {

@@ -53,6 +53,11 @@ class Member : private network::Plug {
 
   const std::string& failure() const { return failure_; }
 
+  std::uint32_t generation() const { return run_.generation; }
+
+  /// Whether the switch has said that another run has begun on the ring (docs/protocol.md §2a).
+  bool was_told_of_another() const;
+
   /// Packets that its queue pair has sent again.
   std::uint64_t repeats() const { return outgoing_->statistics().packets_retransmitted; }
 
