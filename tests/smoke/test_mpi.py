@@ -177,6 +177,7 @@ def mistakes(lab: Lab) -> None:
             ({"WEIR_MPI_CONFIG": str(wrong)}, f"{wrong}:{lines.count(chr(10)) + 1}: found 'WEIR_WINDW=8'; allowed: NAME=VALUE"),
             (settings | {"WEIR_THRESHOLD": "4k"}, "WEIR_THRESHOLD: found '4k'; allowed: a number from 0 to "),
             (settings | {"WEIR_FALLBACK": "yes"}, "WEIR_FALLBACK: found 'yes'; allowed: mpi, ring, none"),
+            (settings | {"WEIR_RINGS": "1,x"}, "WEIR_RINGS: found '1,x'; allowed: numbers from 0 to 4294967295, with commas between them"),
             (settings | {"WEIR_DEVICE": "host%x"}, "WEIR_DEVICE: found 'host%x'; allowed: after a '%' one of 'r', 'l' and '%'"),
             ({"LD_PRELOAD": str(OPEN_MPI.interposer)}, "the program uses MPICH (")):
         status, output = run_with(preload | mistake)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/mpi/settings.hpp"
 
-#include "text/number.hpp"
+#include "host/variables/variables.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace weir::mpi {
@@ -23,105 +23,50 @@ constexpr const char* kUsualFile = "/etc/weir/mpi.conf";
 /// Whose value counts.
 enum class Scope { own, job };
 
-[[noreturn]] void refuse(std::string_view name, std::string_view found, std::string_view allowed) {
-  throw std::invalid_argument(fmt::format("{}: found '{}'; allowed: {}", name, found, allowed));
-}
+using variables::Variable;
 
-template <typename Number>
-Number number_in(std::string_view name, std::string_view text) {
-  const std::optional<Number> number = text::parsed<Number>(text);
-  if (!number) {
-    refuse(name, text, fmt::format("a number from 0 to {}", std::numeric_limits<Number>::max()));
-  }
-  return *number;
-}
-
-std::vector<std::uint32_t> numbers_in(std::string_view name, std::string_view text) {
-  std::vector<std::uint32_t> numbers;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    numbers.push_back(number_in<std::uint32_t>(name, text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return numbers;
-}
-
-template <typename Choice, std::size_t count>
-Choice choice_in(std::string_view name, std::string_view text,
-                 const std::array<std::pair<std::string_view, Choice>, count>& choices) {
-  std::string allowed;
-  for (const auto& [word, choice] : choices) {
-    if (word == text) {
-      return choice;
-    }
-    allowed += (allowed.empty() ? "" : ", ") + std::string(word);
-  }
-  refuse(name, text, allowed);
-}
-
-constexpr std::array kTransports{
-    std::pair<std::string_view, weir_transport>{"software", WEIR_SOFTWARE},
-    std::pair<std::string_view, weir_transport>{"verbs", WEIR_VERBS}};
-constexpr std::array kFallbacks{std::pair<std::string_view, Fallback>{"mpi", Fallback::mpi},
-                                std::pair<std::string_view, Fallback>{"ring", Fallback::ring},
-                                std::pair<std::string_view, Fallback>{"none", Fallback::none}};
-constexpr std::array kFormings{std::pair<std::string_view, Forming>{"lazy", Forming::lazy},
-                               std::pair<std::string_view, Forming>{"eager", Forming::eager}};
-constexpr std::array kSwitches{std::pair<std::string_view, bool>{"0", false},
-                               std::pair<std::string_view, bool>{"1", true}};
-
-void set(std::string& to, std::string_view, std::string_view text) {
+void set(std::string& to, const Variable&, std::string_view text) {
   to = text;
 }
 
+void set(std::vector<std::uint32_t>& to, const Variable& variable, std::string_view text) {
+  to = variables::numbers_in(variable, text);
+}
+
 template <typename Number>
-void set(std::optional<Number>& to, std::string_view name, std::string_view text) {
-  to = number_in<Number>(name, text);
+void set(std::optional<Number>& to, const Variable& variable, std::string_view text) {
+  to = variables::number_in<Number>(variable, text);
 }
 
-void set(std::uint32_t& to, std::string_view name, std::string_view text) {
-  to = number_in<std::uint32_t>(name, text);
+/// A number, or one of several words.
+template <typename Value>
+void set(Value& to, const Variable& variable, std::string_view text) {
+  if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, bool>) {
+    to = static_cast<Value>(variables::word_in(variable, text));
+  } else {
+    to = variables::number_in<Value>(variable, text);
+  }
 }
 
-void set(std::uint64_t& to, std::string_view name, std::string_view text) {
-  to = number_in<std::uint64_t>(name, text);
-}
-
-void set(std::vector<std::uint32_t>& to, std::string_view name, std::string_view text) {
-  to = numbers_in(name, text);
-}
-
-void set(weir_transport& to, std::string_view name, std::string_view text) {
-  to = choice_in(name, text, kTransports);
-}
-
-void set(Fallback& to, std::string_view name, std::string_view text) {
-  to = choice_in(name, text, kFallbacks);
-}
-
-void set(Forming& to, std::string_view name, std::string_view text) {
-  to = choice_in(name, text, kFormings);
-}
-
-void set(bool& to, std::string_view name, std::string_view text) {
-  to = choice_in(name, text, kSwitches);
-}
-
-struct Variable {
-  std::string_view name;
+/// A variable, and what of the settings it sets.
+struct Row {
+  const Variable& variable;
   Scope scope;
-  void (*read)(Settings&, std::string_view name, std::string_view text);
+  void (*read)(Settings&, const Variable&, std::string_view text);
+
+  constexpr std::string_view name() const { return variable.name; }
 };
 
 template <auto member>
-constexpr Variable variable(std::string_view name, Scope scope) {
-  return {name, scope, [](Settings& settings, std::string_view called, std::string_view text) {
-            set(settings.*member, called, text);
+consteval Row variable(std::string_view name, Scope scope) {
+  return {variables::variable_of(variables::kMpi, name), scope,
+          [](Settings& settings, const Variable& row, std::string_view text) {
+            set(settings.*member, row, text);
           }};
 }
 
 // docs/mpi.md has the same list.
-constexpr std::array kVariables{
+constexpr std::array kRows{
     variable<&Settings::transport>("WEIR_TRANSPORT", Scope::own),
     variable<&Settings::device>("WEIR_DEVICE", Scope::own),
     variable<&Settings::ip>("WEIR_IP", Scope::own),
@@ -148,18 +93,18 @@ constexpr std::array kVariables{
     variable<&Settings::is_verbose>("WEIR_VERBOSE", Scope::job),
 };
 
-const Variable* find_variable(std::string_view name) {
-  const auto* const found = std::ranges::find(kVariables, name, &Variable::name);
-  return found != kVariables.end() ? found : nullptr;
+const Row* find_row(std::string_view name) {
+  const auto* const found = std::ranges::find(kRows, name, &Row::name);
+  return found != kRows.end() ? found : nullptr;
 }
 
-void apply(const Variable& variable, const std::string& text, Settings& settings) {
+void apply(const Row& row, std::string_view text, Settings& settings) {
   if (!text.empty()) {
-    variable.read(settings, variable.name, text);
+    row.read(settings, row.variable, text);
   }
 }
 
-std::string expanded(std::string_view name, const std::string& text, int rank, int local_rank) {
+std::string expanded(const Variable& variable, const std::string& text, int rank, int local_rank) {
   std::string result;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '%') {
@@ -172,7 +117,7 @@ std::string expanded(std::string_view name, const std::string& text, int rank, i
     } else if (what == '%') {
       result += '%';
     } else {
-      refuse(name, text, "after a '%' one of 'r', 'l' and '%'");
+      variables::refuse(variable, text, "after a '%' one of 'r', 'l' and '%'");
     }
   }
   return result;
@@ -201,7 +146,7 @@ Variables variables_of_file(const std::string& name) {
     if (text.empty()) {
       continue;
     }
-    if (variable.size() == text.size() || find_variable(variable) == nullptr) {
+    if (variable.size() == text.size() || find_row(variable) == nullptr) {
       throw std::invalid_argument(fmt::format(
           "{}:{}: found '{}'; allowed: NAME=VALUE with a name of docs/mpi.md", name, number, text));
     }
@@ -220,9 +165,9 @@ Variables given_variables() {
   } else if (std::ifstream(kUsualFile)) {
     found = variables_of_file(kUsualFile);
   }
-  for (const Variable& variable : kVariables) {
-    if (const char* const text = secure_getenv(variable.name.data()); text != nullptr) {
-      found[std::string(variable.name)] = text;
+  for (const Row& row : kRows) {
+    if (const char* const text = secure_getenv(row.name().data()); text != nullptr) {
+      found[std::string(row.name())] = text;
     }
   }
   return found;
@@ -231,21 +176,24 @@ Variables given_variables() {
 Variables job_variables(const Variables& all) {
   Variables found;
   std::ranges::copy_if(all, std::inserter(found, found.end()), [](const auto& named) {
-    return find_variable(named.first)->scope == Scope::job;
+    return find_row(named.first)->scope == Scope::job;
   });
   return found;
 }
 
 Settings settings_of(const Variables& own, const Variables& job, int rank, int local_rank) {
   Settings settings;
+  for (const Row& row : kRows) {
+    apply(row, row.variable.usual, settings);
+  }
   for (const auto& [name, text] : own) {
-    const Variable& variable = *find_variable(name);
-    if (variable.scope == Scope::own) {
-      apply(variable, expanded(name, text, rank, local_rank), settings);
+    const Row& row = *find_row(name);
+    if (row.scope == Scope::own) {
+      apply(row, expanded(row.variable, text, rank, local_rank), settings);
     }
   }
   for (const auto& [name, text] : job) {
-    apply(*find_variable(name), text, settings);
+    apply(*find_row(name), text, settings);
   }
   return settings;
 }

@@ -11,23 +11,23 @@
 
 namespace weir::mpi {
 
-/// What a communicator's calls do when it gets no ring.
+/// What a communicator's calls do when it gets no ring. The variable has these words in this order.
 enum class Fallback {
   mpi,  // go to MPI
   ring, // are reduced by libweir on the hosts
   none  // fail
 };
 
-/// When a communicator gets its ring.
+/// When a communicator gets its ring. The same.
 enum class Forming {
   lazy, // at the first blocking call that would use it
   eager // when it is made; MPI_COMM_WORLD in MPI_Init
 };
 
-/// What a user chooses. docs/mpi.md has the table.
+/// What a user chooses. docs/mpi.md has the table, host/variables/variables.hpp what holds without.
 struct Settings {
   // Each rank's own.
-  weir_transport transport = WEIR_SOFTWARE;
+  weir_transport transport{};
   std::string device;
   std::string ip;
   std::string mac;
@@ -39,7 +39,7 @@ struct Settings {
   std::string switch_key;
   std::string switch_authority;
   std::string switch_name;
-  std::vector<std::uint32_t> rings{1}; // for communicators of all ranks, without a switch's address
+  std::vector<std::uint32_t> rings; // for communicators of all ranks, without a switch's address
   std::optional<std::uint32_t> window;
   std::optional<std::uint32_t> message_bytes;
   std::optional<std::uint32_t> path_mtu;
@@ -47,10 +47,10 @@ struct Settings {
   std::optional<std::uint32_t> form_timeout_ms;
   std::optional<std::uint32_t> timeout_ms;
   std::uint32_t lateness_ms = 0; // 0: any time
-  Fallback fallback = Fallback::mpi;
-  Forming forming = Forming::lazy;
-  std::uint64_t threshold = 4096; // bytes of the result; smaller calls go to MPI
-  bool has_operators = false;     // MPI_MAXLOC and the like go by Weir
+  Fallback fallback{};
+  Forming forming{};
+  std::uint64_t threshold = 0; // bytes of the result; smaller calls go to MPI
+  bool has_operators = false;  // MPI_MAXLOC and the like go by Weir
   bool is_verbose = false;
 };
 
