@@ -49,7 +49,7 @@ bool is_within(const CollMemory* memory, const void* data, std::size_t bytes) {
 
 CollListener::CollListener(const weir_device& device, void* handle)
     : device_(device), context_(context_of(device)) {
-  const std::string address = variable("WEIR_RENDEZVOUS");
+  const std::string address = value_of(variable("WEIR_RENDEZVOUS"));
   weir_listener* listener = nullptr;
   expect_ok("listen",
             weir_listen(context_, address.empty() ? nullptr : address.c_str(), &listener, handle));

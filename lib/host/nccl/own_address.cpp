@@ -47,7 +47,7 @@ auto rank_of(const ifaddrs& entry, const std::string& wanted, const std::string&
 
 sockaddr_storage own_address(const std::string& interface) {
   const host::InterfaceAddresses addresses = read_addresses();
-  const std::string wanted = variable("NCCL_SOCKET_IFNAME");
+  const std::string wanted = environment("NCCL_SOCKET_IFNAME");
   const ifaddrs* best = nullptr;
   for (const ifaddrs* each = addresses.get(); each != nullptr; each = each->ifa_next) {
     if (can_be_reached(*each) && (best == nullptr || rank_of(*each, wanted, interface) <

@@ -26,7 +26,7 @@ const void* table_in(void* library, int version) {
 }
 
 OtherPlugIn load() {
-  OtherPlugIn other{.name = variable("WEIR_NCCL_NET")};
+  OtherPlugIn other{.name = value_of(variable("WEIR_NCCL_NET"))};
   if (other.name.empty()) {
     return other;
   }

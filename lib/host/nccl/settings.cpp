@@ -2,16 +2,14 @@
 #include "host/nccl/settings.hpp"
 
 #include "host/nccl/call.hpp"
-#include "text/number.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <stdexcept>
 
 namespace weir::nccl {
 namespace {
@@ -20,18 +18,16 @@ constexpr std::uint32_t kFarewellMs = 2000; // a thread of NCCL's waits for a cl
 
 /// Leaves `value` as it is if the variable is not set.
 template <typename Number>
-void read_number(const char* name, Number& value) {
-  const std::string given = variable(name);
+void read_number(const variables::Variable& named, Number& value) {
+  const std::string given = value_of(named);
   if (given.empty()) {
     return;
   }
-  const std::optional<Number> number = text::parsed<Number>(given);
-  if (!number) {
-    throw Failure(Result::invalid_usage,
-                  fmt::format("{}: found '{}'; allowed: a number from 0 to {}", name, given,
-                              std::numeric_limits<Number>::max()));
+  try {
+    value = variables::number_in<Number>(named, given);
+  } catch (const std::invalid_argument& error) {
+    throw Failure(Result::invalid_usage, error.what());
   }
-  value = *number;
 }
 
 struct ContextCloser {
@@ -41,8 +37,8 @@ struct ContextCloser {
 using Context = std::unique_ptr<weir_context, ContextCloser>;
 
 Context open_context(const weir_device& device) {
-  const std::string ip = variable("WEIR_IP");
-  const std::string mac = variable("WEIR_MAC");
+  const std::string ip = value_of(variable("WEIR_IP"));
+  const std::string mac = value_of(variable("WEIR_MAC"));
   weir_context_options options;
   weir_context_options_init(&options);
   options.transport = device.transport;
@@ -52,7 +48,7 @@ Context open_context(const weir_device& device) {
   if (device.gid_index >= 0) {
     options.gid_index = static_cast<std::uint8_t>(device.gid_index);
   }
-  read_number("WEIR_GID_INDEX", options.gid_index);
+  read_number(variable("WEIR_GID_INDEX"), options.gid_index);
   weir_context* context = nullptr;
   if (weir_context_open(&options, &context) != WEIR_OK) {
     throw Failure(Result::invalid_usage,
@@ -63,9 +59,13 @@ Context open_context(const weir_device& device) {
 
 } // namespace
 
-std::string variable(const char* name) {
+std::string environment(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";
+}
+
+std::string value_of(const variables::Variable& variable) {
+  return environment(variable.name.data());
 }
 
 weir_context* context_of(const weir_device& device) {
@@ -83,12 +83,12 @@ weir_group_options group_settings() {
   weir_group_options options;
   weir_group_options_init(&options);
   options.farewell_ms = kFarewellMs;
-  read_number("WEIR_WINDOW", options.window);
-  read_number("WEIR_MESSAGE_BYTES", options.message_bytes);
-  read_number("WEIR_PATH_MTU", options.path_mtu);
-  read_number("WEIR_ACK_TIMEOUT_MS", options.ack_timeout_ms);
-  read_number("WEIR_TIMEOUT_MS", options.timeout_ms);
-  read_number("WEIR_FORM_TIMEOUT_MS", options.form_timeout_ms);
+  read_number(variable("WEIR_WINDOW"), options.window);
+  read_number(variable("WEIR_MESSAGE_BYTES"), options.message_bytes);
+  read_number(variable("WEIR_PATH_MTU"), options.path_mtu);
+  read_number(variable("WEIR_ACK_TIMEOUT_MS"), options.ack_timeout_ms);
+  read_number(variable("WEIR_TIMEOUT_MS"), options.timeout_ms);
+  read_number(variable("WEIR_FORM_TIMEOUT_MS"), options.form_timeout_ms);
   return options;
 }
 

@@ -73,10 +73,10 @@ Usage not_asked_for(std::string why) {
 }
 
 Usage decide() {
-  if (std::strtol(variable("NCCL_COLLNET_ENABLE").c_str(), nullptr, 0) != 1) {
+  if (std::strtol(environment("NCCL_COLLNET_ENABLE").c_str(), nullptr, 0) != 1) {
     return not_asked_for("not used: NCCL_COLLNET_ENABLE is not 1");
   }
-  const std::string devices = variable("WEIR_DEVICE");
+  const std::string devices = value_of(variable("WEIR_DEVICE"));
   if (devices.empty()) {
     return not_asked_for("not used: WEIR_DEVICE is not set");
   }
@@ -84,7 +84,7 @@ Usage decide() {
   try {
     usage.devices = devices_named(devices);
     check_settings(usage.devices);
-    const std::string address = variable("WEIR_SWITCH");
+    const std::string address = value_of(variable("WEIR_SWITCH"));
     if (address.empty()) {
       throw Failure(Result::invalid_usage, "WEIR_SWITCH is not set: it is the address of the "
                                            "switch's control service, which makes the rings");
