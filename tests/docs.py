@@ -8,6 +8,7 @@ With --write, lists of operations, data types and collectives are first written 
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import sys
 from pathlib import Path
@@ -158,6 +159,51 @@ def check_nccl_options() -> list[str]:
            ([] if len(due) > 5 else ["hardly any variable was found in lib/host/nccl"])
 
 
+TORCH_KINDS = {"text": "str", "word": "str", "files": "tuple[str, ...]", "u8": "Optional[int]", "u32": "Optional[int]",
+               "u32s": "Optional[tuple[int, ...]]"}  # annotations
+
+
+def guest_variables(guest: str) -> list[tuple[str, str, str, str]]:
+    """Of lib/host/variables: name, kind, what holds without it, the words that are allowed."""
+    rows = re.findall(r'Variable\{"(WEIR_\w+)", Kind::(\w+), "([^"]*)", "([^"]*)", ([\w |]+)\}',
+                      read("lib/host/variables/variables.hpp"))
+    return [(name, kind, usual, allowed) for name, kind, usual, allowed, guests in rows if f"k{guest}" in guests.split(" | ")]
+
+
+def torch_variables() -> list[tuple[str, str, str, str]]:
+    """The same, as weir_torch has them in Python."""
+    tree, words, most = ast.parse(read("lib/host/torch/weir_torch/options.py")), {}, {}
+    for name, listed in re.findall(r"^(TRANSPORTS|FALLBACKS) = (\{.*\})", read("lib/host/torch/weir_torch/c_api.py"), re.MULTILINE):
+        words[name] = ", ".join(word.rpartition("_")[2].lower() for word in ast.literal_eval(listed))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MOST":
+            most = {name: value for name, value in re.findall(r"'(\w+)': 2 \*\* (\d+) - 1", ast.unparse(node.value))}
+    options = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Options")
+    found = []
+    for field in options.body:
+        if isinstance(field, ast.AnnAssign) and field.value is not None:
+            name, kind, usual = ast.unparse(field.target), ast.unparse(field.annotation), ast.literal_eval(field.value)
+            allowed = words.get({"transport": "TRANSPORTS", "fallback": "FALLBACKS"}.get(name, ""), "")
+            kind += " u" + most.get(name, "32") if "int" in kind else ""
+            found.append((f"WEIR_{name.upper()}", kind, usual or "", allowed))
+    return found
+
+
+def check_variables() -> list[str]:
+    """MPI, NCCL and PyTorch read the variables that the table of all guests has for them; PyTorch, in Python, alike."""
+    due = {"Mpi": set(re.findall(r'variable<&Settings::\w+>\("(WEIR_\w+)"', read("lib/host/mpi/settings.cpp"))),
+           "Nccl": set(re.findall(r'variable\("(WEIR_\w+)"', "".join(
+               file.read_text() for file in sorted((ROOT / "lib/host/nccl").glob("*.cpp")))))}
+    unlike = [f"lib/host/variables: {name} is not what k{guest} reads" for guest, names in due.items()
+              for name in sorted(names ^ {row[0] for row in guest_variables(guest)})]
+    wanted = [(name, TORCH_KINDS[kind] + (f" {kind.rstrip('s')}" if kind.startswith("u") else ""), usual, allowed)
+              for name, kind, usual, allowed in guest_variables("Torch")]
+    told = torch_variables()
+    unlike += [f"weir_torch/options.py has {row}, lib/host/variables has not" for row in told if row not in wanted]
+    unlike += [f"lib/host/variables has {row}, weir_torch/options.py has not" for row in wanted if row not in told]
+    return unlike + ([] if len(wanted) > 10 else ["hardly any variable was found in lib/host/variables"])
+
+
 def check_operations() -> list[str]:
     """Whoever lists operations, data types or collectives in another language, or for people, lists those of weir/ina.hpp.
     PyTorch has only some of the types."""
@@ -212,8 +258,8 @@ def main() -> int:
         for listing in listings():
             listing.write()
     failed = 0
-    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options, check_mpi_options, check_nccl_options,
-              check_operations, check_glossary, check_mutations]
+    checks = [check_reasons, check_folders, check_links, check_keys, check_commands, check_torch_options, check_mpi_options,
+              check_nccl_options, check_variables, check_operations, check_glossary, check_mutations]
     for check in checks:
         mistakes = check()
         failed += bool(mistakes)

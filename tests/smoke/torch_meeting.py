@@ -57,7 +57,7 @@ def mistake_an_option(store: dist.Store) -> None:
     if RANK == WRONG:
         expect(isinstance(error, ValueError), f"{error!r}")
     else:
-        expect_cannot_come(error, "ValueError: weir_torch: WEIR_WINDOW: found 'many'; allowed: a number")
+        expect_cannot_come(error, "ValueError: weir_torch: WEIR_WINDOW: found 'many'; allowed: a number from 0 to 4294967295")
 
 
 def mistake_a_limit(store: dist.Store) -> None:

@@ -13,7 +13,10 @@ from .c_api import FALLBACKS, TRANSPORTS
 TRANSPORT_NUMBERS = {name.removeprefix("WEIR_").lower(): number for name, number in TRANSPORTS.items()}
 FALLBACK_NUMBERS = {name.removeprefix("WEIR_FALLBACK_").lower(): number for name, number in FALLBACKS.items()}
 SWITCH_FILES = ("switch_certificate", "switch_key", "switch_authority")
-TEXTS = ("transport", "device", "ip", "mac", "fallback", "rendezvous", "switch", *SWITCH_FILES, "switch_name")
+TEXTS = ("device", "ip", "mac", "rendezvous", "switch", *SWITCH_FILES, "switch_name")
+WORDS = {"transport": TRANSPORT_NUMBERS, "fallback": FALLBACK_NUMBERS}
+MOST = {"gid_index": 2**8 - 1}  # of numbers
+MOST_USUALLY = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,9 @@ class Options:
     rendezvous: str = ""  # ADDRESS:0 or ADDRESS:PORT where rank 0 listens; "": all its addresses, any free port
 
     def __post_init__(self) -> None:
-        for name, allowed in (("transport", TRANSPORT_NUMBERS), ("fallback", FALLBACK_NUMBERS)):
+        for name, allowed in WORDS.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"weir_torch: {name}: found {getattr(self, name)!r}; allowed: {', '.join(allowed)}")
+                raise refusal(name, getattr(self, name), ", ".join(allowed))
         if self.rings == ():
             raise ValueError("weir_torch: rings: found none; allowed: one id or more")
 
@@ -58,22 +61,46 @@ class Options:
 
     @classmethod
     def from_environment(cls) -> Options:
-        given = {field.name: os.environ[variable_of(field.name)] for field in fields(cls)
-                 if variable_of(field.name) in os.environ}
-        return cls(**{name: value_of(name, text) for name, text in given.items()})
+        """An empty variable is as none, as for Weir's other guests (lib/host/variables has all their variables)."""
+        given = {field.name: os.environ.get(variable_of(field.name)) for field in fields(cls)}
+        return cls(**{name: value_of(name, text) for name, text in given.items() if text})
 
 
 def variable_of(name: str) -> str:
     return f"WEIR_{name.upper()}"
 
 
+def refusal(called: str, found: str, allowed: str) -> ValueError:
+    """In the words of Weir's other guests."""
+    return ValueError(f"weir_torch: {called}: found '{found}'; allowed: {allowed}")
+
+
 def value_of(name: str, text: str) -> Any:
+    """Of a variable's text."""
     if name in TEXTS:
+        return text
+    if name in WORDS and text not in WORDS[name]:
+        raise refusal(variable_of(name), text, ", ".join(WORDS[name]))
+    if name in WORDS:
         return text
     if name == "operators":
         return tuple(Path(file).read_text() for file in text.split(",") if file)
-    try:
-        return tuple(int(part) for part in text.split(",")) if name == "rings" else int(text)
-    except ValueError:
-        allowed = "numbers with commas between them" if name == "rings" else "a number"
-        raise ValueError(f"weir_torch: {variable_of(name)}: found {text!r}; allowed: {allowed}") from None
+    return numbers_in(name, text) if name == "rings" else number_in(name, text)
+
+
+def number_in(name: str, text: str) -> int:
+    most = MOST.get(name, MOST_USUALLY)
+    if not is_number(text, most):
+        raise refusal(variable_of(name), text, f"a number from 0 to {most}")
+    return int(text)
+
+
+def numbers_in(name: str, text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(is_number(part, MOST_USUALLY) for part in parts):
+        raise refusal(variable_of(name), text, f"numbers from 0 to {MOST_USUALLY}, with commas between them")
+    return tuple(map(int, parts))
+
+
+def is_number(text: str, most: int) -> bool:
+    return text.isascii() and text.isdigit() and int(text) <= most
