@@ -152,7 +152,7 @@ def as_for_tests(tree: Path) -> dict[str, str]:
     options = (*UNLIKE_PACKAGES, *output_of(ROOT / "tools/prepare", "options").splitlines())
     return {"DEB_BUILD_OPTIONS": f"nocheck noautodbgsym nodwz parallel={os.cpu_count()}", "MESON_OPTIONS": shlex.join(options),
             "BUILD_FOLDER": "build", "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(Path.home() / ".cache/ccache")),
-            "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1", "CCACHE_NODEPEND": "1"}
+            "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_NODEPEND": "1"}
 
 
 def build(made: Made) -> None:

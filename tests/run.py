@@ -54,7 +54,7 @@ AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 COMPUTING_AT_ONCE = 2
 # As in tools/prepare. Stages hand it on to the builds that they start. These share nothing with another, so the compiler lists what
 # an object depends on: ccache would preprocess each file for that, which takes a tenth longer.
-COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}
+COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_DEPEND": "1"}
 
 
 @dataclass
