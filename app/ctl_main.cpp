@@ -126,6 +126,14 @@ std::string contents_of(const std::string& file) {
   throw UsageError(fmt::format("{}: cannot be read", file));
 }
 
+std::string loaded(rpc::Client& client, const std::string& file) {
+  try {
+    return client.load_operator(contents_of(file));
+  } catch (const rpc::WrongCall& error) {
+    throw UsageError(program::in_file(file, error.what()));
+  }
+}
+
 std::string tested(rpc::Client& client, const std::string& word,
                    const std::vector<std::string>& files) {
   std::vector<std::string> packets;
@@ -150,7 +158,7 @@ void run(const Options& options, const app::CommandLine& line) {
   } else if (options.period.count() != 0) {
     client.watch(words, options.period, print);
   } else if (words.size() == 3 && words[0] == "load" && words[1] == "operator") {
-    print(client.load_operator(contents_of(words[2])));
+    print(loaded(client, words[2]));
   } else if (words.size() > 3 && words[0] == "test" && words[1] == "operator") {
     const std::vector<std::string> files(words.begin() + 3, words.end());
     print(tested(client, words[2], files));

@@ -9,6 +9,7 @@
 #include "output.hpp"
 #include "program/fold_program.hpp"
 #include "program/operator.hpp"
+#include "program/operator_words.hpp"
 #include "program/trial.hpp"
 
 #include <fmt/format.h>
@@ -112,7 +113,7 @@ std::shared_ptr<const program::Operator> load(const std::string& file) {
   try {
     return program::Operator::load(text);
   } catch (const std::invalid_argument& error) {
-    throw UsageError(fmt::format("{}: {}", file, error.what()));
+    throw UsageError(program::in_file(file, error.what()));
   }
 }
 

@@ -21,12 +21,11 @@ from test_held_rings import MODULE, room
 from test_tenants import caller
 from test_worker import Process
 from torch_ranks import PYTHON
-from weir import BUILD, CAPTURES, QUIET_PORT, REPLAY, ROOT, WEIR, configuration, expect, run_to_end, wait_for, without_probes
+from weir import BUILD, CAPTURES, QUIET_PORT, REPLAY, ROOT, WEIR, configuration, expect, run_to_end, text_file, wait_for, without_probes
 
 import jobs  # tests/replay's, on the path since `hosts`
 
 JOB = ROOT / "tests" / "operators" / "job.py"
-TEXTS = ROOT / "config" / "operators"
 RINGS = ROOT / "tests" / "replay" / "rings"
 NONE, BY_RING = 0, 1  # fallbacks
 LOADS = 10_000
@@ -35,10 +34,6 @@ MXFP8 = ("mxfp8-e4m3-sum", "mxfp8-e5m2-sum")
 TREE = "[[0,1],[2,3]]"
 REDUCE, FIND_KERNEL = "FoldProgram6reduce", "find_block_sum"  # functions of Weir, for other_code.c
 CLIPPED = "bd8380de9824359e92ee3835879c36aebab335109e0508669724b11506dbbf8d"  # docs/operators.md
-
-
-def text_file(name: str) -> Path:
-    return TEXTS / f"{name}.weir"
 
 
 def copy_of(lab: Lab, name: str) -> str:
@@ -148,6 +143,7 @@ def that_differ(lab: Lab) -> None:
     text = text_file("clipped-i8-sum").read_text()
     odd = Path(lab.file("odd.weir", text.replace("acc > 127", "acc > 126")))
     wrong = lab.file("wrong.weir", text.replace("acc + v", "acc + w"))
+    line = text[:text.index("acc + v")].count("\n") + 1
     comment = Path(lab.file("comment.weir", text.replace("# the payload", "# A payload")))
     terminal = Terminal(lab, fabric, lab.file("weir.yaml", at_socket(lab, configuration(ring_ports(), rings=ring_of_operators()))))
     for file in (copy_of(lab, "clipped-i8-sum"), odd):
@@ -155,7 +151,7 @@ def that_differ(lab: Lab) -> None:
     expect_all(job(lab, outside, text_file("clipped-i8-sum"), odd=odd), "operator 0 (clipped-i8-sum): rank ")
     expect_all(job(lab, outside, text_file("clipped-i8-sum"), odd=comment), "exact")
     for answer in (terminal.ask(f"load operator {wrong}"), weirctl("load", "operator", wrong, server=socket_of(lab)).errors):
-        expect('found "w"; allowed: v, acc' in answer and "line " in answer, answer)
+        expect(f'{wrong}:{line}: found "w"; allowed: v, acc' in answer, answer)
     packets = []
     for rank, value in enumerate((100, 50)):
         packets.append(lab.file(f"packet{rank}", ""))

@@ -25,6 +25,7 @@ BUILD = ROOT / os.environ.get("WEIR_BUILD", "build")  # another for a sanitizer 
 WEIR = Path(os.environ.get("WEIR_PROGRAM", BUILD / "app" / "weir"))
 REPLAY = BUILD / "app" / "weir-replay"
 CAPTURES = ROOT / "tests" / "replay" / "captures"
+OPERATORS = ROOT / "config" / "operators"
 
 START_S = 30.0
 STOP_S = 20.0
@@ -45,6 +46,11 @@ class Failed(Exception):
 
 class Skipped(Exception):
     """What this machine lacks for a test."""
+
+
+def text_file(operator: str) -> Path:
+    """Of an operator that comes with Weir."""
+    return OPERATORS / f"{operator}.weir"
 
 
 def expect(holds: object, otherwise: str) -> None:

@@ -205,12 +205,10 @@ void Commands::add_operators() {
                        .run_for = [this](const Words&, const Principal& principal) {
                          return report::show_operators(weir_, principal);
                        }});
-  commands_.push_back({{"load", "operator", "<file>"},
-                       "check an operator's text, and fold by it for all who ask",
-                       [this](const Words& values) {
-                         return report::loaded_in_words(
-                             weir_.operators().load(report::operator_file(values[0]), {}));
-                       }});
+  commands_.push_back(
+      {{"load", "operator", "<file>"},
+       "check an operator's text, and fold by it for all who ask",
+       [this](const Words& values) { return report::load_operator(weir_, values[0]); }});
   commands_.push_back({.words = {"unload", "operator", "<digest|name>"},
                        .help = "forget it; not while a ring's job folds by it",
                        .run = {},

@@ -3,6 +3,7 @@
 
 #include "config/config_error.hpp"
 #include "files/whole_file.hpp"
+#include "program/operator_words.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ std::shared_ptr<const program::Operator> load(const std::string& file) {
   try {
     return program::Operator::load(*text);
   } catch (const std::exception& error) {
-    throw ConfigError(fmt::format("operators: {}: {}", file, error.what()));
+    throw ConfigError("operators: " + program::in_file(file, error.what()));
   }
 }
 

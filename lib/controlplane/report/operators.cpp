@@ -17,6 +17,18 @@
 #include <vector>
 
 namespace weir::report {
+namespace {
+
+std::string operator_file(std::string_view file) {
+  if (std::optional<std::string> text = files::read_whole(file)) {
+    return *text;
+  }
+  throw UnknownName(fmt::format("file: found {}, which cannot be read; allowed: a file of this "
+                                "machine",
+                                file));
+}
+
+} // namespace
 
 Report show_operators(const control::Switch& weir, const control::Principal& principal) {
   return {tables::kOperators.with_all(weir.operators().list(principal))};
@@ -36,17 +48,13 @@ program::Digest operator_named(const control::OperatorAdmin& operators, std::str
   }
 }
 
-std::string loaded_in_words(const control::OperatorSeen& loaded) {
-  return program::loaded_in_words(loaded.name, program::to_string(loaded.digest), loaded.price);
-}
-
-std::string operator_file(std::string_view file) {
-  if (std::optional<std::string> text = files::read_whole(file)) {
-    return *text;
+std::string load_operator(control::Switch& weir, const std::string& file) {
+  try {
+    const control::OperatorSeen loaded = weir.operators().load(operator_file(file), {});
+    return program::loaded_in_words(loaded.name, program::to_string(loaded.digest), loaded.price);
+  } catch (const control::OperatorError& error) {
+    throw control::OperatorError(program::in_file(file, error.what()));
   }
-  throw UnknownName(fmt::format("file: found {}, which cannot be read; allowed: a file of this "
-                                "machine",
-                                file));
 }
 
 std::string test_operator(const control::Switch& weir, std::string_view word,

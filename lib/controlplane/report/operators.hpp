@@ -24,11 +24,9 @@ Report show_operators(const control::Switch& weir, const control::Principal& pri
 program::Digest operator_named(const control::OperatorAdmin& operators, std::string_view word,
                                const control::Principal& principal);
 
-/// "clipped-i8-sum: loaded; digest …; at most … ns for a KiB and rank".
-std::string loaded_in_words(const control::OperatorSeen& loaded);
-
-/// A text from a file of this machine. Throws UnknownName if it cannot be read.
-std::string operator_file(std::string_view file);
+/// From a file of this machine: "clipped-i8-sum: loaded; digest …; at most … ns for a KiB and
+/// rank". Throws UnknownName if it cannot be read; control::OperatorError names the file.
+std::string load_operator(control::Switch& weir, const std::string& file);
 
 /// What the operator makes of packets, one in each of the files of this machine, whose names are
 /// separated by commas: 32 bytes of the result in a line, in hexadecimal.

@@ -66,4 +66,15 @@ inline std::string packet_in_words(std::string_view packet) {
   return words + "\n";
 }
 
+/// An error of a file's text, as compilers say it: "FILE:3: found …" where it begins with "line 3:
+/// ".
+inline std::string in_file(std::string_view file, std::string_view error) {
+  constexpr std::string_view line = "line ";
+  if (error.starts_with(line)) {
+    error.remove_prefix(line.size());
+    return fmt::format("{}:{}", file, error);
+  }
+  return fmt::format("{}: {}", file, error);
+}
+
 } // namespace weir::program
