@@ -110,9 +110,19 @@ def all_reduce() -> str:
     dist.init_process_group("weir", timeout=TIMEOUT)
     try:
         group = dist.distributed_c10d._get_default_group()
-        return reduce_in(group)
+        summed = reduce_in(group)
+        return f"{summed}\n{line('operators', operators_of(group))}" if group.operators else summed
     finally:
         dist.destroy_process_group()
+
+
+def operators_of(group: ProcessGroupWeir) -> str:
+    """Which of them the switch folds, and which the hosts."""
+    if group.algorithm != "switch":
+        return f"{', '.join(group.operators)}: folded by the hosts, as all calls are"
+    lacking = group.missing_operators
+    folded = [name for number, name in enumerate(group.operators) if f"operator {number} ({name}," not in lacking]
+    return "; ".join(filter(None, (f"{', '.join(folded)}: folded by the switch" if folded else "", lacking)))
 
 
 def reduce_in(group: ProcessGroupWeir) -> str:
@@ -133,13 +143,17 @@ STEPS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("memlock", look_at_memlock), ("rings", look_at_rings), ("all-reduce", all_reduce))
 
 
+def line(name: str, words: str) -> str:
+    return f"{name:10} {words}"
+
+
 def main() -> int:
     """It goes no further than what is missing, for the rest needs it."""
     for name, look in STEPS:
         try:
-            print(f"{name:10} {look()}", flush=True)
+            print(line(name, look()), flush=True)
         except (Missing, ImportError, OSError, RuntimeError, ValueError) as error:
-            print(f"{name:10} MISSING: {error}", flush=True)
+            print(line(name, f"MISSING: {error}"), flush=True)
             return 1
     return 0
 

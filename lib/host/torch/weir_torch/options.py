@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Optional
@@ -41,7 +42,7 @@ class Options:
     path_mtu: Optional[int] = None
     ack_timeout_ms: Optional[int] = None
     fallback: str = "none"  # or "ring"
-    # Texts, 4 at most: what all_reduce_by names. WEIR_OPERATORS: files, with commas between them.
+    # Texts, 4 at most: what all_reduce_by names. WEIR_OPERATORS: files, with commas between them; \, is a comma in a name.
     operators: tuple[str, ...] = ()
     rendezvous: str = ""  # ADDRESS:0 or ADDRESS:PORT where rank 0 listens; "": all its addresses, any free port
 
@@ -84,8 +85,20 @@ def value_of(name: str, text: str) -> Any:
     if name in WORDS:
         return text
     if name == "operators":
-        return tuple(Path(file).read_text() for file in text.split(",") if file)
+        return tuple(map(text_of, filter(None, files_in(text))))
     return numbers_in(name, text) if name == "rings" else number_in(name, text)
+
+
+def files_in(text: str) -> list[str]:
+    return [part.replace(r"\,", ",") for part in re.split(r"(?<!\\),", text)]
+
+
+def text_of(file: str) -> str:
+    try:
+        return Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        allowed = r"texts' files, with commas between them, and \, for a comma in a name"
+        raise ValueError(f"weir_torch: WEIR_OPERATORS: found '{file}', which cannot be read ({error}); allowed: {allowed}") from None
 
 
 def number_in(name: str, text: str) -> int:

@@ -149,10 +149,10 @@ class ProcessGroupWeir(ProcessGroup):
         return self._calls.start(collectives.reduce_scatter_by(result, tensor, self._group.operators[number], number, self.size()))
 
     def _number_of(self, operator: str) -> int:
-        names = [loaded.name for loaded in self._group.operators]
-        if operator not in names:
-            raise ValueError(f"weir_torch: operator: found {operator!r}; allowed: {', '.join(names) or 'none, as Options.operators is empty'}")
-        return names.index(operator)
+        if operator not in self.operators:
+            allowed = ", ".join(self.operators) or "none, as Options.operators is empty"
+            raise ValueError(f"weir_torch: operator: found {operator!r}; allowed: {allowed}")
+        return self.operators.index(operator)
 
     def barrier(self, opts: Optional[BarrierOptions] = None) -> Any:
         return self._start(collectives.barrier(), opts or BarrierOptions())
@@ -189,6 +189,11 @@ class ProcessGroupWeir(ProcessGroup):
     def algorithm(self) -> str:
         """Who reduces: "switch"; "ring" after a fallback; "local" and "alone" where no switch is needed."""
         return self._group.algorithm
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The names of the options' operators."""
+        return tuple(loaded.name for loaded in self._group.operators)
 
     @property
     def missing_operators(self) -> str:
