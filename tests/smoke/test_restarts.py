@@ -9,25 +9,28 @@ from hosts import RANKS, WINDOW, ring_7, ring_ports, ring_row
 from lab import Lab, smoke_test
 from netns import veth
 from test_worker import RENDEZVOUS, WORKER, Process
-from weir import configuration, expect, wait_for
+from weir import BUILD, configuration, expect, wait_for
 
 MESSAGE_BYTES = 16384
 EPOCH = 5
+SECOND_RENDEZVOUS = "127.0.0.1:7998"
+OUSTED_RANK = BUILD / "tests/support/ousted_rank"
+TAKEN = "another job began on ring 7 of the switch"
 
 
 class Jobs:
     """A switch, and the start of a job's ranks at its ports."""
 
     def __init__(self, lab: Lab) -> None:
-        fabric, self._outside = lab.namespace(), lab.namespace()
+        fabric, self.outside = lab.namespace(), lab.namespace()
         self._lab = lab
         for rank in range(RANKS):
-            veth(fabric, f"tap{rank}", self._outside, f"host{rank}")
+            veth(fabric, f"tap{rank}", self.outside, f"host{rank}")
         self.switch = lab.ready_weir(fabric, configuration(ring_ports(), rings=ring_7(max_message_bytes=MESSAGE_BYTES)))
 
     def start(self, operation: str, *more: str, rendezvous: str = RENDEZVOUS) -> list[Process]:
         """The ranks' values depend only on the epoch, so runs of one epoch differ by their operation."""
-        return [Process(self._lab, self._outside, [
+        return [Process(self._lab, self.outside, [
             WORKER, "--rank", str(rank), "--world", str(RANKS), "--rendezvous", rendezvous, "--ring", "7", "--epoch",
             str(EPOCH), "--device", f"iface=host{rank}", "--ip", f"10.77.0.{rank + 1}", "--window", str(WINDOW),
             "--message-bytes", str(MESSAGE_BYTES), "--type", "i32", "--op", operation, *more]) for rank in range(RANKS)]
@@ -71,8 +74,26 @@ def ring_taken(lab: Lab) -> None:
     jobs = Jobs(lab)
     first = jobs.start("sum", "--size", "8MiB", "--repeat", "100000", "--timeout", "3600")
     wait_for(lambda: ring_row(jobs.switch)["results"] > 2000, 20, "the first job does not get on")
-    expect_exact(jobs.start("max", "--size", "1MiB", "--repeat", "3", rendezvous="127.0.0.1:7998"))
+    expect_exact(jobs.start("max", "--size", "1MiB", "--repeat", "3", rendezvous=SECOND_RENDEZVOUS))
     for rank, process in enumerate(first):
         status, output = process.wait()
-        expect(status == 1 and "another job began on ring 7 of the switch" in output, f"rank {rank}: {status}, {output}")
+        expect(status == 1 and TAKEN in output, f"rank {rank}: {status}, {output}")
+    jobs.switch.stop()
+
+
+@smoke_test("ring-taken-between-calls")
+def ring_taken_between_calls(lab: Lab) -> None:
+    """The same while the first job's ranks compute: each is told when it makes its next call."""
+    jobs, go = Jobs(lab), lab.directory / "go"
+    first = [Process(lab, jobs.outside, [OUSTED_RANK, str(rank), str(RANKS), RENDEZVOUS, "7", f"host{rank}", f"10.77.0.{rank + 1}",
+                                            str(go)]) for rank in range(RANKS)]
+    for process in first:
+        assert process.process.stdout is not None
+        line = process.process.stdout.readline()
+        expect(line == "ousted_rank: formed\n", line)
+    expect_exact(jobs.start("max", "--size", "1MiB", rendezvous=SECOND_RENDEZVOUS))
+    go.touch()
+    for rank, process in enumerate(first):
+        status, output = process.wait()
+        expect(status == 0 and "ousted_rank: mismatch: rank " in output and TAKEN in output, f"rank {rank}: {status}, {output}")
     jobs.switch.stop()
