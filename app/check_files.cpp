@@ -36,14 +36,6 @@ using config::SwitchConfig;
 
 constexpr const char* kProgram = "weir";
 
-/// MiB that EAL has to have, rounded up.
-std::uint64_t needed_mib(const config::Config& config) {
-  constexpr std::uint64_t mib = 1 << 20;
-  const ring::RingSet rings(config.rings);
-  const control::Placement placement = control::with_queues(config, control::place(config, rings));
-  return (control::plan_memory(config, rings, placement).total() + mib - 1) / mib;
-}
-
 /// A file whose own keys are right.
 struct FileRead {
   SwitchConfig config;
@@ -89,7 +81,7 @@ std::optional<FileRead> loaded(const std::string& file, AboutLcores&& about_lcor
     config::Config config = config::parse_config(text, file);
     check_build(config, file);
     std::vector<std::string> told = about_lcores(config);
-    const std::uint64_t mib = needed_mib(config);
+    const std::uint64_t mib = control::needed_mib(config);
     FileRead read{
         {std::filesystem::path(file).stem().string(), file, std::move(config), std::move(text)},
         mib,

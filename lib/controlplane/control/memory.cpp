@@ -167,6 +167,13 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
   return plan;
 }
 
+std::uint64_t needed_mib(const config::Config& config) {
+  constexpr std::uint64_t mib = 1 << 20;
+  const ring::RingSet rings(config.rings);
+  const Placement placement = with_queues(config, place(config, rings));
+  return (plan_memory(config, rings, placement).total() + mib - 1) / mib;
+}
+
 std::size_t available_memory() {
   std::size_t bytes = 0;
   for (unsigned i = 0; i < rte_socket_count(); ++i) {

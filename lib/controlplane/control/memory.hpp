@@ -54,6 +54,9 @@ std::uint64_t frames_held_by(const ring::Ring& ring);
 MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
                        const Placement& placement);
 
+/// MiB that EAL has to have for a switch with this configuration, rounded up. Needs no EAL.
+std::uint64_t needed_mib(const config::Config& config);
+
 /// Bytes that EAL can still give: free heap, and hugepages that it has not taken yet.
 std::size_t available_memory();
 
