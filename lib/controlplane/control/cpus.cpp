@@ -122,6 +122,16 @@ std::vector<unsigned> cpus_in_list(std::string_view list) {
   return cpus;
 }
 
+std::optional<Cpu> cpu_of(unsigned id, const std::filesystem::path& root) {
+  const std::filesystem::path cpu = root / fmt::format("cpu/cpu{}", id);
+  if (!std::filesystem::is_directory(cpu)) {
+    return std::nullopt;
+  }
+  const auto siblings = cpus_in_list(line_of(cpu / "topology/thread_siblings_list").value_or(""));
+  return Cpu{
+      .id = id, .core = siblings.empty() ? id : std::ranges::min(siblings), .node = node_of(cpu)};
+}
+
 std::vector<Cpu> cpus_of_this_process(const std::filesystem::path& root) {
   cpu_set_t mine;
   CPU_ZERO(&mine);
@@ -130,14 +140,9 @@ std::vector<Cpu> cpus_of_this_process(const std::filesystem::path& root) {
   }
   std::vector<Cpu> cpus;
   for (unsigned id = 0; id < CPU_SETSIZE; ++id) {
-    const std::filesystem::path cpu = root / fmt::format("cpu/cpu{}", id);
-    if (!CPU_ISSET(id, &mine) || !std::filesystem::is_directory(cpu)) {
-      continue;
+    if (const auto cpu = CPU_ISSET(id, &mine) ? cpu_of(id, root) : std::nullopt) {
+      cpus.push_back(*cpu);
     }
-    const auto siblings = cpus_in_list(line_of(cpu / "topology/thread_siblings_list").value_or(""));
-    cpus.push_back({.id = id,
-                    .core = siblings.empty() ? id : std::ranges::min(siblings),
-                    .node = node_of(cpu)});
   }
   return cpus;
 }

@@ -4,12 +4,13 @@
 #include "control/placement.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace weir::control {
 
-/// A logical CPU that this process may use.
+/// A logical CPU.
 struct Cpu {
   unsigned id = 0;
   unsigned core = 0;  // the lowest CPU of its core: hardware threads of one core have one
@@ -18,8 +19,12 @@ struct Cpu {
   bool operator==(const Cpu&) const = default;
 };
 
-/// In the order of their numbers. Empty if there is no sysfs. `root` stands for
-/// /sys/devices/system.
+/// Whether this process may use it or not. Nothing: this machine has none of this number, or no
+/// sysfs. `root` stands for /sys/devices/system.
+std::optional<Cpu> cpu_of(unsigned id, const std::filesystem::path& root = "/sys/devices/system");
+
+/// Those that it may use, in the order of their numbers. Empty if there is no sysfs. `root` stands
+/// for /sys/devices/system.
 std::vector<Cpu> cpus_of_this_process(const std::filesystem::path& root = "/sys/devices/system");
 
 /// The CPUs of "0-3,8", as the kernel lists them. Throws std::invalid_argument.
