@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// What is known of a server, for the questions about it. No verdicts here.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::server {
+
+/// The PCI device of a port.
+struct Device {
+  std::string port;    // its name
+  std::string address; // 0000:3b:00.0
+  bool is_there = false;
+  unsigned vendor = 0;
+  unsigned model = 0;
+  unsigned pci_class = 0; // class, subclass, interface: a byte each
+};
+
+struct Facts {
+  std::vector<Device> devices; // of ports, in their order
+};
+
+} // namespace weir::server

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "server/pci_address.hpp"
+#include "server/readers.hpp"
+
+#include <fmt/format.h>
+
+namespace weir::server {
+namespace {
+
+/// Of a file such as vendor: "0x15b3".
+unsigned hexadecimal(const std::string& line) {
+  return text::parsed<unsigned>(line.starts_with("0x") ? line.substr(2) : line, 16).value_or(0);
+}
+
+Device read_device(const Tree& tree, std::string port, const std::string& address) {
+  const std::string folder = "/sys/bus/pci/devices/" + address;
+  Device device{.port = std::move(port), .address = address, .is_there = tree.has(folder)};
+  if (!device.is_there) {
+    return device;
+  }
+  device.vendor = hexadecimal(tree.line(folder + "/vendor"));
+  device.model = hexadecimal(tree.line(folder + "/device"));
+  device.pci_class = hexadecimal(tree.line(folder + "/class"));
+  return device;
+}
+
+} // namespace
+
+std::vector<Device> read_devices(const Tree& tree, const config::Config& config) {
+  std::vector<Device> devices;
+  for (const config::PortConfig& port : config.ports) {
+    if (const auto address = pci_address(port)) {
+      devices.push_back(read_device(tree, port.name, *address));
+    }
+  }
+  return devices;
+}
+
+} // namespace weir::server

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "server/read_facts.hpp"
+
+#include "server/readers.hpp"
+
+namespace weir::server {
+
+Facts read_facts(const Tree& tree, const config::Config& config) {
+  return {.devices = read_devices(tree, config)};
+}
+
+} // namespace weir::server

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The parts of read_facts().
+
+#include "config/config.hpp"
+#include "server/facts.hpp"
+#include "server/read_facts.hpp"
+#include "server/tree.hpp"
+
+#include <vector>
+
+namespace weir::server {
+
+std::vector<Device> read_devices(const Tree& tree, const config::Config& config);
+
+} // namespace weir::server
