@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// The functions of the table of questions. None of them looks at the machine.
+
+#include "server/questions.hpp"
+
+#include <vector>
+
+namespace weir::server {
+
+std::vector<Finding> ask_devices(const Case& given);
+
+} // namespace weir::server

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "server/questions.hpp"
+
+#include "server/asks.hpp"
+
+#include <array>
+
+namespace weir::server {
+namespace {
+
+constexpr std::array kQuestions{
+    Question{"device", ask_devices},
+};
+
+} // namespace
+
+std::span<const Question> questions() {
+  return kQuestions;
+}
+
+} // namespace weir::server

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// What a server is asked about its NICs.
+
+#include "support/fake_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <gmock/gmock.h>
+#include <string>
+
+namespace weir::server_devices_test {
+namespace {
+
+using server::Rank;
+using test::finding;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kNic = "/sys/bus/pci/devices/0000:17:00.0";
+
+config::Config with_device(const std::string& device) {
+  config::Config config;
+  config.ports = {{.name = "p0", .device = device}};
+  return config;
+}
+
+config::Config with_nic() {
+  return with_device("0000:17:00.0,queues=1");
+}
+
+/// A NIC's files, as the kernel has them.
+class Nic : public testing::Test {
+ protected:
+  Nic() {
+    put("vendor", "0x8086\n");
+    put("device", "0x1592\n");
+    put("class", "0x020000\n");
+  }
+
+  void put(const std::string& name, const std::string& text) {
+    machine_.file(kNic + ("/" + name), text);
+  }
+
+  void bind(const std::string& driver) {
+    machine_.link(kNic + std::string("/driver"), "../../../../bus/pci/drivers/" + driver);
+  }
+
+  auto asked(std::string_view question) const { return machine_.ask(question, with_nic()); }
+
+  test::FakeServer machine_;
+};
+
+TEST_F(Nic, IsThere) {
+  EXPECT_THAT(asked("device"),
+              ElementsAre(finding(Rank::fine, "p0: 0000:17:00.0 is there (8086:1592)")));
+  EXPECT_THAT(machine_.ask("device", with_device("17:00.0")),
+              ElementsAre(finding(Rank::fine, "is there")));
+  EXPECT_THAT(machine_.ask("device", with_device("pci:0000:17:00.0")),
+              ElementsAre(finding(Rank::fine, "is there")));
+}
+
+TEST_F(Nic, IsNotThere) {
+  const auto found = machine_.ask("device", with_device("0000:17:00.1"));
+  EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "0000:17:00.1 is not there")));
+  EXPECT_THAT(found[0].mend, HasSubstr("lspci -D"));
+}
+
+TEST_F(Nic, IsSomethingElse) {
+  put("class", "0x010802\n");
+  EXPECT_THAT(asked("device"),
+              ElementsAre(finding(Rank::warning, "no network controller, by its class 010802")));
+}
+
+} // namespace
+} // namespace weir::server_devices_test
