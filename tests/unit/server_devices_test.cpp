@@ -16,6 +16,7 @@ using server::Rank;
 using test::finding;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr const char* kNic = "/sys/bus/pci/devices/0000:17:00.0";
 
@@ -64,12 +65,75 @@ TEST_F(Nic, IsNotThere) {
   const auto found = machine_.ask("device", with_device("0000:17:00.1"));
   EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "0000:17:00.1 is not there")));
   EXPECT_THAT(found[0].mend, HasSubstr("lspci -D"));
+  EXPECT_THAT(machine_.ask("driver", with_device("0000:17:00.1")), IsEmpty());
 }
 
 TEST_F(Nic, IsSomethingElse) {
   put("class", "0x010802\n");
   EXPECT_THAT(asked("device"),
               ElementsAre(finding(Rank::warning, "no network controller, by its class 010802")));
+}
+
+TEST_F(Nic, HasVfio) {
+  bind("vfio-pci");
+  EXPECT_THAT(asked("driver"), ElementsAre(finding(Rank::fine, "0000:17:00.0 has vfio-pci")));
+}
+
+TEST_F(Nic, HasItsKernelDriverStill) {
+  bind("ice");
+  machine_.folder(kNic + std::string("/net/ens1f0"));
+  const auto found = asked("driver");
+  EXPECT_THAT(found, ElementsAre(finding(
+                         Rank::wrong,
+                         "has ice; DPDK needs vfio-pci; this server loses its interface ens1f0")));
+  EXPECT_EQ(found[0].mend, "modprobe vfio-pci && driverctl set-override 0000:17:00.0 vfio-pci");
+}
+
+TEST_F(Nic, OfVirtioHasItsInterfaceBelowAnotherDevice) {
+  bind("virtio-pci");
+  machine_.folder(kNic + std::string("/virtio2/net/eth0"));
+  EXPECT_THAT(asked("driver"), ElementsAre(finding(Rank::wrong, "loses its interface eth0")));
+}
+
+TEST_F(Nic, HasNoDriver) {
+  const auto found = asked("driver");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "has no driver")));
+  EXPECT_THAT(found[0].mend, HasSubstr("driverctl set-override 0000:17:00.0"));
+}
+
+TEST_F(Nic, HasUio) {
+  bind("uio_pci_generic");
+  EXPECT_THAT(asked("driver"),
+              ElementsAre(finding(Rank::warning, "has uio_pci_generic, which needs root")));
+}
+
+class Mellanox : public Nic {
+ protected:
+  Mellanox() {
+    put("vendor", "0x15b3\n");
+    put("device", "0x101d\n");
+  }
+};
+
+TEST_F(Mellanox, StaysWithItsKernelDriver) {
+  bind("mlx5_core");
+  put("infiniband/mlx5_0/fw_ver", "22.35.1012\n");
+  EXPECT_THAT(asked("driver"), ElementsAre(finding(Rank::fine, "stays with mlx5_core, as mlx5_0")));
+}
+
+TEST_F(Mellanox, IsTakenAway) {
+  bind("vfio-pci");
+  const auto found = asked("driver");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::wrong,
+                                         "has vfio-pci; DPDK reaches this NIC through mlx5_core")));
+  EXPECT_EQ(found[0].mend, "driverctl unset-override 0000:17:00.0");
+}
+
+TEST_F(Mellanox, LacksItsModule) {
+  bind("mlx5_core");
+  const auto found = asked("driver");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "mlx5_ib is not loaded")));
+  EXPECT_THAT(found[0].mend, HasSubstr("modprobe -a mlx5_ib"));
 }
 
 } // namespace

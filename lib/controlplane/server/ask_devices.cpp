@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "server/asks.hpp"
+#include "server/nics.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace weir::server {
 namespace {
@@ -23,6 +26,62 @@ Finding existence_of(const Device& device) {
           fmt::format("{} is there ({:04x}:{:04x})", what, device.vendor, device.model)};
 }
 
+/// What the system would lose with the device.
+std::string interfaces_of(const Device& device) {
+  return device.interfaces.empty() ? ""
+                                   : fmt::format("; this server loses its interface {}",
+                                                 fmt::join(device.interfaces, ", "));
+}
+
+Finding mlx5_driver_of(const Device& device) {
+  const std::string what = fmt::format("port {}: {}", device.port, device.address);
+  if (device.driver != kMlx5Driver && device.driver != kMlx4Driver) {
+    return {Rank::wrong,
+            fmt::format("{} has {}; DPDK reaches this NIC through {}", what,
+                        device.driver.empty() ? "no driver" : device.driver, kMlx5Driver),
+            fmt::format("driverctl unset-override {}", device.address)};
+  }
+  if (device.rdma_device.empty()) {
+    return {Rank::wrong, what + " has no RDMA device: mlx5_ib is not loaded",
+            "modprobe -a mlx5_ib ib_uverbs && apt install ibverbs-providers"};
+  }
+  return {Rank::fine,
+          fmt::format("{} stays with {}, as {}", what, device.driver, device.rdma_device)};
+}
+
+Finding driver_of(const Device& device) {
+  if (is_mellanox(device)) {
+    return mlx5_driver_of(device);
+  }
+  const std::string what = fmt::format("port {}: {}", device.port, device.address);
+  if (device.driver == kVfioDriver) {
+    return {Rank::fine, what + " has vfio-pci"};
+  }
+  if (is_uio(device.driver)) {
+    return {Rank::warning,
+            fmt::format("{} has {}, which needs root and guards no memory", what, device.driver),
+            bind_command(device)};
+  }
+  if (device.driver.empty()) {
+    return {Rank::wrong, what + " has no driver; DPDK needs vfio-pci", bind_command(device)};
+  }
+  return {
+      Rank::wrong,
+      fmt::format("{} has {}; DPDK needs vfio-pci{}", what, device.driver, interfaces_of(device)),
+      bind_command(device)};
+}
+
+template <typename Verdict>
+std::vector<Finding> of_those_there(const Case& given, Verdict&& verdict) {
+  std::vector<Finding> findings;
+  for (const Device& device : given.facts.devices) {
+    if (device.is_there) {
+      findings.push_back(verdict(device));
+    }
+  }
+  return findings;
+}
+
 } // namespace
 
 std::vector<Finding> ask_devices(const Case& given) {
@@ -31,6 +90,10 @@ std::vector<Finding> ask_devices(const Case& given) {
     findings.push_back(existence_of(device));
   }
   return findings;
+}
+
+std::vector<Finding> ask_drivers(const Case& given) {
+  return of_those_there(given, driver_of);
 }
 
 } // namespace weir::server

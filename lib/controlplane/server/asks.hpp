@@ -10,5 +10,6 @@
 namespace weir::server {
 
 std::vector<Finding> ask_devices(const Case& given);
+std::vector<Finding> ask_drivers(const Case& given);
 
 } // namespace weir::server

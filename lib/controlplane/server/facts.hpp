@@ -16,7 +16,10 @@ struct Device {
   bool is_there = false;
   unsigned vendor = 0;
   unsigned model = 0;
-  unsigned pci_class = 0; // class, subclass, interface: a byte each
+  unsigned pci_class = 0;                   // class, subclass, interface: a byte each
+  std::string driver = {};                  // the kernel's that has it; empty: none
+  std::vector<std::string> interfaces = {}; // of the kernel
+  std::string rdma_device = {};             // such as mlx5_0; empty: none
 };
 
 struct Facts {

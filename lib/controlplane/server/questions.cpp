@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array kQuestions{
     Question{"device", ask_devices},
+    Question{"driver", ask_drivers},
 };
 
 } // namespace

@@ -4,12 +4,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace weir::server {
 namespace {
 
 /// Of a file such as vendor: "0x15b3".
 unsigned hexadecimal(const std::string& line) {
   return text::parsed<unsigned>(line.starts_with("0x") ? line.substr(2) : line, 16).value_or(0);
+}
+
+/// A virtio device has them one folder deeper, below the virtio bus's device.
+std::vector<std::string> interfaces_of(const Tree& tree, const std::string& folder) {
+  std::vector<std::string> found = tree.names(folder + "/net");
+  for (const std::string& name : tree.names(folder)) {
+    if (name.starts_with("virtio")) {
+      std::ranges::copy(tree.names(fmt::format("{}/{}/net", folder, name)),
+                        std::back_inserter(found));
+    }
+  }
+  return found;
 }
 
 Device read_device(const Tree& tree, std::string port, const std::string& address) {
@@ -21,6 +36,11 @@ Device read_device(const Tree& tree, std::string port, const std::string& addres
   device.vendor = hexadecimal(tree.line(folder + "/vendor"));
   device.model = hexadecimal(tree.line(folder + "/device"));
   device.pci_class = hexadecimal(tree.line(folder + "/class"));
+  device.driver = tree.target(folder + "/driver");
+  device.interfaces = interfaces_of(tree, folder);
+  if (const auto names = tree.names(folder + "/infiniband"); !names.empty()) {
+    device.rdma_device = names.front();
+  }
   return device;
 }
 
