@@ -136,5 +136,28 @@ TEST_F(Mellanox, LacksItsModule) {
   EXPECT_THAT(found[0].mend, HasSubstr("modprobe -a mlx5_ib"));
 }
 
+TEST_F(Nic, FillsItsSlot) {
+  put("max_link_width", "16\n");
+  put("current_link_width", "16\n");
+  put("max_link_speed", "16.0 GT/s PCIe\n");
+  put("current_link_speed", "16.0 GT/s PCIe\n");
+  EXPECT_THAT(asked("slot"), ElementsAre(finding(Rank::fine, "16 lanes at 16.0 GT/s PCIe")));
+  put("current_link_width", "8\n");
+  EXPECT_THAT(asked("slot"), ElementsAre(finding(
+                                 Rank::warning, "8 lanes at 16.0 GT/s PCIe; the NIC can have 16")));
+  put("current_link_width", "16\n");
+  put("current_link_speed", "8.0 GT/s PCIe\n");
+  EXPECT_THAT(asked("slot"),
+              ElementsAre(finding(Rank::warning,
+                                  "16 lanes at 8.0 GT/s PCIe; the NIC can have 16 at 16.0")));
+}
+
+TEST_F(Nic, OfAVirtualMachineHasNoSlot) {
+  EXPECT_THAT(asked("slot"), IsEmpty());
+  put("max_link_width", "0\n");
+  put("current_link_width", "0\n");
+  EXPECT_THAT(asked("slot"), IsEmpty());
+}
+
 } // namespace
 } // namespace weir::server_devices_test

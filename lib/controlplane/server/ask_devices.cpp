@@ -71,6 +71,22 @@ Finding driver_of(const Device& device) {
       bind_command(device)};
 }
 
+/// Of a device whose slot says something.
+Finding slot_of(const Device& device) {
+  const Slot& slot = device.slot;
+  const std::string found =
+      fmt::format("port {}: {} lanes at {}; the NIC can have {} at {}", device.port, slot.lanes,
+                  slot.speed, slot.most_lanes, slot.most_speed);
+  const bool is_full = slot.lanes >= slot.most_lanes && slot.speed == slot.most_speed;
+  if (is_full) {
+    return {Rank::fine,
+            fmt::format("port {}: {} lanes at {}", device.port, slot.lanes, slot.speed)};
+  }
+  return {Rank::warning, found,
+          fmt::format("lspci -vv -s {} | grep -E 'LnkCap:|LnkSta:' # then another slot",
+                      device.address)};
+}
+
 template <typename Verdict>
 std::vector<Finding> of_those_there(const Case& given, Verdict&& verdict) {
   std::vector<Finding> findings;
@@ -94,6 +110,16 @@ std::vector<Finding> ask_devices(const Case& given) {
 
 std::vector<Finding> ask_drivers(const Case& given) {
   return of_those_there(given, driver_of);
+}
+
+std::vector<Finding> ask_slots(const Case& given) {
+  std::vector<Finding> findings;
+  for (const Device& device : given.facts.devices) {
+    if (device.is_there && device.slot.most_lanes != 0) {
+      findings.push_back(slot_of(device));
+    }
+  }
+  return findings;
 }
 
 } // namespace weir::server

@@ -11,5 +11,6 @@ namespace weir::server {
 
 std::vector<Finding> ask_devices(const Case& given);
 std::vector<Finding> ask_drivers(const Case& given);
+std::vector<Finding> ask_slots(const Case& given);
 
 } // namespace weir::server

@@ -9,6 +9,14 @@
 
 namespace weir::server {
 
+/// The PCI Express link of a device. 0 lanes: it says nothing.
+struct Slot {
+  unsigned lanes = 0;
+  unsigned most_lanes = 0; // that the device can use
+  std::string speed;       // of each lane, as the kernel writes it
+  std::string most_speed;
+};
+
 /// The PCI device of a port.
 struct Device {
   std::string port;    // its name
@@ -16,8 +24,9 @@ struct Device {
   bool is_there = false;
   unsigned vendor = 0;
   unsigned model = 0;
-  unsigned pci_class = 0;                   // class, subclass, interface: a byte each
-  std::string driver = {};                  // the kernel's that has it; empty: none
+  unsigned pci_class = 0;  // class, subclass, interface: a byte each
+  std::string driver = {}; // the kernel's that has it; empty: none
+  Slot slot = {};
   std::vector<std::string> interfaces = {}; // of the kernel
   std::string rdma_device = {};             // such as mlx5_0; empty: none
 };

@@ -15,6 +15,14 @@ unsigned hexadecimal(const std::string& line) {
   return text::parsed<unsigned>(line.starts_with("0x") ? line.substr(2) : line, 16).value_or(0);
 }
 
+/// Documentation/ABI/testing/sysfs-bus-pci. A virtual device says nothing, or 0 lanes.
+Slot slot_of(const Tree& tree, const std::string& folder) {
+  return {.lanes = tree.number<unsigned>(folder + "/current_link_width").value_or(0),
+          .most_lanes = tree.number<unsigned>(folder + "/max_link_width").value_or(0),
+          .speed = tree.line(folder + "/current_link_speed"),
+          .most_speed = tree.line(folder + "/max_link_speed")};
+}
+
 /// A virtio device has them one folder deeper, below the virtio bus's device.
 std::vector<std::string> interfaces_of(const Tree& tree, const std::string& folder) {
   std::vector<std::string> found = tree.names(folder + "/net");
@@ -37,6 +45,7 @@ Device read_device(const Tree& tree, std::string port, const std::string& addres
   device.model = hexadecimal(tree.line(folder + "/device"));
   device.pci_class = hexadecimal(tree.line(folder + "/class"));
   device.driver = tree.target(folder + "/driver");
+  device.slot = slot_of(tree, folder);
   device.interfaces = interfaces_of(tree, folder);
   if (const auto names = tree.names(folder + "/infiniband"); !names.empty()) {
     device.rdma_device = names.front();
