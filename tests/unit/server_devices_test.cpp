@@ -2,6 +2,7 @@
 
 /// What a server is asked about its NICs.
 
+#include "server/asks.hpp"
 #include "support/fake_server.hpp"
 
 #include <gtest/gtest.h>
@@ -157,6 +158,78 @@ TEST_F(Nic, OfAVirtualMachineHasNoSlot) {
   put("max_link_width", "0\n");
   put("current_link_width", "0\n");
   EXPECT_THAT(asked("slot"), IsEmpty());
+}
+
+/// A NIC that vfio-pci has, in IOMMU group 26.
+class VfioNic : public Nic {
+ protected:
+  VfioNic() {
+    bind("vfio-pci");
+    machine_.folder("/sys/class/iommu/dmar0");
+    machine_.link(kNic + std::string("/iommu_group"), "../../../../../kernel/iommu_groups/26");
+    machine_.folder("/sys/kernel/iommu_groups/26/devices/0000:17:00.0");
+    machine_.file("/dev/vfio/26", "");
+  }
+
+  /// Another device of the group.
+  void neighbour(const std::string& driver) {
+    machine_.folder("/sys/kernel/iommu_groups/26/devices/0000:17:00.1");
+    machine_.link("/sys/bus/pci/devices/0000:17:00.1/driver",
+                  "../../../../bus/pci/drivers/" + driver);
+  }
+};
+
+TEST_F(VfioNic, IsGuardedByTheIommu) {
+  // The link of the real tree leads there from the device's real folder.
+  machine_.without(kNic + std::string("/iommu_group"));
+  machine_.link(kNic + std::string("/iommu_group"), machine_.path() / "sys/kernel/iommu_groups/26");
+  EXPECT_THAT(asked("IOMMU"), ElementsAre(finding(Rank::fine, "on"),
+                                          finding(Rank::fine, "this user may open /dev/vfio/26")));
+  neighbour("pcieport");
+  EXPECT_THAT(asked("IOMMU"),
+              ElementsAre(finding(Rank::fine, "on"), finding(Rank::fine, "may open")));
+  neighbour("ice");
+  const auto found = asked("IOMMU");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::fine, "on"),
+                                 finding(Rank::wrong,
+                                         "its IOMMU group 26 has 0000:17:00.1 too, with ice")));
+  EXPECT_EQ(found[1].mend, "driverctl set-override 0000:17:00.1 vfio-pci");
+}
+
+TEST_F(VfioNic, LacksItsGroup) {
+  machine_.without("/dev/vfio/26");
+  EXPECT_THAT(asked("IOMMU"), ElementsAre(finding(Rank::fine, "on"),
+                                          finding(Rank::wrong, "/dev/vfio/26 is not there")));
+  machine_.without(kNic + std::string("/iommu_group"));
+  EXPECT_THAT(asked("IOMMU"),
+              ElementsAre(finding(Rank::fine, "on"), finding(Rank::wrong, "is in no IOMMU group")));
+}
+
+TEST_F(VfioNic, MayNotBeOpened) {
+  server::Facts facts = machine_.facts(with_nic());
+  facts.devices[0].group.access = server::Access::denied;
+  const auto config = with_nic();
+  const auto found = server::ask_iommu({config, facts});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(found[1], finding(Rank::wrong, "this user may not open /dev/vfio/26"));
+  EXPECT_THAT(found[1].mend, HasSubstr("udevadm trigger"));
+}
+
+TEST_F(VfioNic, NeedsTheIommu) {
+  machine_.without("/sys/class/iommu");
+  machine_.file("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n");
+  auto found = asked("IOMMU");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "off, and vfio-pci needs it")));
+  EXPECT_THAT(found[0].mend, HasSubstr("intel_iommu=on"));
+  machine_.file("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\n");
+  EXPECT_THAT(asked("IOMMU")[0].mend, HasSubstr("AMD-Vi"));
+  machine_.file("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+  EXPECT_THAT(asked("IOMMU"), ElementsAre(finding(Rank::warning, "unsafe mode")));
+}
+
+TEST_F(Mellanox, NeedsNoIommu) {
+  bind("mlx5_core");
+  EXPECT_THAT(asked("IOMMU"), IsEmpty());
 }
 
 } // namespace

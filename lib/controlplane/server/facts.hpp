@@ -17,6 +17,21 @@ struct Slot {
   std::string most_speed;
 };
 
+/// Whether this process may open the file of an IOMMU group.
+enum class Access : std::uint8_t { no_file, denied, granted };
+
+/// Devices that the IOMMU cannot tell apart.
+struct IommuGroup {
+  struct Member {
+    std::string address;
+    std::string driver;
+  };
+
+  std::string number;         // empty: the device is in none
+  std::vector<Member> others; // besides the device itself
+  Access access = Access::no_file;
+};
+
 /// The PCI device of a port.
 struct Device {
   std::string port;    // its name
@@ -27,11 +42,20 @@ struct Device {
   unsigned pci_class = 0;  // class, subclass, interface: a byte each
   std::string driver = {}; // the kernel's that has it; empty: none
   Slot slot = {};
+  IommuGroup group = {};
   std::vector<std::string> interfaces = {}; // of the kernel
   std::string rdma_device = {};             // such as mlx5_0; empty: none
 };
 
+/// What protects memory from devices.
+struct Iommu {
+  bool is_on = false;
+  bool is_dispensable = false; // vfio's unsafe mode without one is on
+  bool is_intel = false;       // the CPU, which the kernel's command line depends on
+};
+
 struct Facts {
+  Iommu iommu;
   std::vector<Device> devices; // of ports, in their order
 };
 

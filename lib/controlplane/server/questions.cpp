@@ -11,6 +11,7 @@ namespace {
 constexpr std::array kQuestions{
     Question{"device", ask_devices},
     Question{"driver", ask_drivers},
+    Question{"IOMMU", ask_iommu},
     Question{"slot", ask_slots},
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unistd.h>
 
 namespace weir::server {
 namespace {
@@ -21,6 +22,29 @@ Slot slot_of(const Tree& tree, const std::string& folder) {
           .most_lanes = tree.number<unsigned>(folder + "/max_link_width").value_or(0),
           .speed = tree.line(folder + "/current_link_speed"),
           .most_speed = tree.line(folder + "/max_link_speed")};
+}
+
+/// Documentation/driver-api/vfio.rst.
+Access access_to(const Tree& tree, const std::string& group) {
+  const std::string file = "/dev/vfio/" + group;
+  if (!tree.has(file)) {
+    return Access::no_file;
+  }
+  return access(tree.at(file).c_str(), R_OK | W_OK) == 0 ? Access::granted : Access::denied;
+}
+
+IommuGroup group_of(const Tree& tree, const std::string& folder, const std::string& address) {
+  IommuGroup group{.number = tree.target(folder + "/iommu_group")};
+  if (group.number.empty()) {
+    return group;
+  }
+  for (const std::string& other : tree.names(folder + "/iommu_group/devices")) {
+    if (other != address) {
+      group.others.push_back({other, tree.target("/sys/bus/pci/devices/" + other + "/driver")});
+    }
+  }
+  group.access = access_to(tree, group.number);
+  return group;
 }
 
 /// A virtio device has them one folder deeper, below the virtio bus's device.
@@ -46,6 +70,7 @@ Device read_device(const Tree& tree, std::string port, const std::string& addres
   device.pci_class = hexadecimal(tree.line(folder + "/class"));
   device.driver = tree.target(folder + "/driver");
   device.slot = slot_of(tree, folder);
+  device.group = group_of(tree, folder, address);
   device.interfaces = interfaces_of(tree, folder);
   if (const auto names = tree.names(folder + "/infiniband"); !names.empty()) {
     device.rdma_device = names.front();
@@ -54,6 +79,13 @@ Device read_device(const Tree& tree, std::string port, const std::string& addres
 }
 
 } // namespace
+
+Iommu read_iommu(const Tree& tree) {
+  return {.is_on = !tree.names("/sys/class/iommu").empty(),
+          .is_dispensable =
+              tree.line("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode") == "Y",
+          .is_intel = tree.text("/proc/cpuinfo").find("GenuineIntel") != std::string::npos};
+}
 
 std::vector<Device> read_devices(const Tree& tree, const config::Config& config) {
   std::vector<Device> devices;

@@ -6,7 +6,7 @@
 namespace weir::server {
 
 Facts read_facts(const Tree& tree, const config::Config& config) {
-  return {.devices = read_devices(tree, config)};
+  return {.iommu = read_iommu(tree), .devices = read_devices(tree, config)};
 }
 
 } // namespace weir::server

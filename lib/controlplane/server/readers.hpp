@@ -12,6 +12,7 @@
 
 namespace weir::server {
 
+Iommu read_iommu(const Tree& tree);
 std::vector<Device> read_devices(const Tree& tree, const config::Config& config);
 
 } // namespace weir::server
