@@ -232,5 +232,35 @@ TEST_F(Mellanox, NeedsNoIommu) {
   EXPECT_THAT(asked("IOMMU"), IsEmpty());
 }
 
+TEST_F(Mellanox, HasOldFirmware) {
+  bind("mlx5_core");
+  put("infiniband/mlx5_0/fw_ver", "22.35.1012\n");
+  EXPECT_THAT(asked("firmware"), ElementsAre(finding(Rank::fine, "22.35.1012")));
+  put("infiniband/mlx5_0/fw_ver", "22.27.0089\n");
+  EXPECT_THAT(asked("firmware"),
+              ElementsAre(finding(Rank::warning, "DPDK wants 22.27.0090 or later")));
+  put("infiniband/mlx5_0/fw_ver", "99.1.1\n");
+  EXPECT_THAT(asked("firmware"), ElementsAre(finding(Rank::unknown, "99.1.1")));
+  put("infiniband/mlx5_0/fw_ver", "");
+  EXPECT_THAT(asked("firmware"), ElementsAre(finding(Rank::unknown, "no firmware is told")));
+}
+
+TEST_F(Nic, OfIceLoadsAPackage) {
+  const auto safe = with_device("0000:17:00.0,safe-mode-support=1");
+  EXPECT_THAT(asked("firmware"), ElementsAre(finding(Rank::wrong, "no ice.pkg")));
+  EXPECT_THAT(machine_.ask("firmware", safe),
+              ElementsAre(finding(Rank::warning, "one queue without it")));
+  machine_.file("/lib/firmware/intel/ice/ddp/ice.pkg", "");
+  EXPECT_THAT(asked("firmware"),
+              ElementsAre(finding(Rank::fine, "/lib/firmware/intel/ice/ddp/ice.pkg")));
+  machine_.file("/lib/firmware/updates/intel/ice/ddp/ice.pkg", "");
+  EXPECT_THAT(asked("firmware"), ElementsAre(finding(Rank::fine, "/lib/firmware/updates")));
+}
+
+TEST_F(Nic, OfOtherMakersDoesNotTell) {
+  put("device", "0x10fb\n");
+  EXPECT_THAT(asked("firmware"), ElementsAre(finding(Rank::unknown, "not told before the start")));
+}
+
 } // namespace
 } // namespace weir::server_devices_test

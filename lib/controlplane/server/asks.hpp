@@ -12,6 +12,7 @@ namespace weir::server {
 std::vector<Finding> ask_iommu(const Case& given);
 std::vector<Finding> ask_devices(const Case& given);
 std::vector<Finding> ask_drivers(const Case& given);
+std::vector<Finding> ask_firmware(const Case& given);
 std::vector<Finding> ask_slots(const Case& given);
 
 } // namespace weir::server

@@ -45,6 +45,7 @@ struct Device {
   IommuGroup group = {};
   std::vector<std::string> interfaces = {}; // of the kernel
   std::string rdma_device = {};             // such as mlx5_0; empty: none
+  std::string firmware = {};                // as its RDMA device says; empty: it says nothing
 };
 
 /// What protects memory from devices.
@@ -57,6 +58,7 @@ struct Iommu {
 struct Facts {
   Iommu iommu;
   std::vector<Device> devices; // of ports, in their order
+  std::string ice_package;     // the file that the ice driver loads; empty: there is none
 };
 
 } // namespace weir::server

@@ -17,6 +17,9 @@ inline constexpr std::string_view kMlx4Driver = "mlx4_core";
 /// Whether it stays with its kernel driver, through which DPDK's driver works too.
 bool is_mellanox(const Device& device);
 
+/// Whether DPDK's ice driver takes it.
+bool is_ice(const Device& device);
+
 /// Whether the kernel's driver gives the device to a process without an IOMMU.
 bool is_uio(std::string_view kernel_driver);
 

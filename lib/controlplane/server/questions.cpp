@@ -9,9 +9,8 @@ namespace weir::server {
 namespace {
 
 constexpr std::array kQuestions{
-    Question{"device", ask_devices},
-    Question{"driver", ask_drivers},
-    Question{"IOMMU", ask_iommu},
+    Question{"device", ask_devices}, Question{"driver", ask_drivers},
+    Question{"IOMMU", ask_iommu},    Question{"firmware", ask_firmware},
     Question{"slot", ask_slots},
 };
 

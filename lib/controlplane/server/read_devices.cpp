@@ -74,6 +74,7 @@ Device read_device(const Tree& tree, std::string port, const std::string& addres
   device.interfaces = interfaces_of(tree, folder);
   if (const auto names = tree.names(folder + "/infiniband"); !names.empty()) {
     device.rdma_device = names.front();
+    device.firmware = tree.line(folder + "/infiniband/" + names.front() + "/fw_ver");
   }
   return device;
 }
@@ -85,6 +86,19 @@ Iommu read_iommu(const Tree& tree) {
           .is_dispensable =
               tree.line("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode") == "Y",
           .is_intel = tree.text("/proc/cpuinfo").find("GenuineIntel") != std::string::npos};
+}
+
+/// Where DPDK's ice driver looks, in its order; EAL unpacks .xz.
+std::string find_ice_package(const Tree& tree) {
+  for (const std::string_view folder : {"/lib/firmware/updates", "/lib/firmware"}) {
+    for (const std::string_view end : {"", ".xz"}) {
+      std::string file = fmt::format("{}/intel/ice/ddp/ice.pkg{}", folder, end);
+      if (tree.has(file)) {
+        return file;
+      }
+    }
+  }
+  return {};
 }
 
 std::vector<Device> read_devices(const Tree& tree, const config::Config& config) {

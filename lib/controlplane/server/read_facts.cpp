@@ -6,7 +6,9 @@
 namespace weir::server {
 
 Facts read_facts(const Tree& tree, const config::Config& config) {
-  return {.iommu = read_iommu(tree), .devices = read_devices(tree, config)};
+  return {.iommu = read_iommu(tree),
+          .devices = read_devices(tree, config),
+          .ice_package = find_ice_package(tree)};
 }
 
 } // namespace weir::server

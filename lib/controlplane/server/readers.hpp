@@ -8,11 +8,14 @@
 #include "server/read_facts.hpp"
 #include "server/tree.hpp"
 
+#include <string>
 #include <vector>
 
 namespace weir::server {
 
 Iommu read_iommu(const Tree& tree);
 std::vector<Device> read_devices(const Tree& tree, const config::Config& config);
+/// Empty: there is none.
+std::string find_ice_package(const Tree& tree);
 
 } // namespace weir::server
