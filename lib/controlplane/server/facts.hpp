@@ -3,11 +3,38 @@
 
 /// What is known of a server, for the questions about it. No verdicts here.
 
+#include "control/placement.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace weir::server {
+
+/// Hugepages of one size on one node.
+struct HugepagePool {
+  int node = control::kNoNode; // a kernel without NUMA has no nodes
+  std::uint64_t page_kib = 0;
+  std::uint64_t pages = 0; // that are set aside
+  std::uint64_t free = 0;  // of these
+
+  std::uint64_t free_mib() const { return free * page_kib / 1024; }
+
+  std::uint64_t all_mib() const { return pages * page_kib / 1024; }
+};
+
+/// A process that has hugepages.
+struct HugepageUser {
+  unsigned process = 0;
+  std::string program;
+  std::uint64_t mib = 0;
+};
+
+struct Hugepages {
+  std::vector<HugepagePool> pools;
+  std::vector<HugepageUser> users;
+  bool has_folder = false; // a hugetlbfs is mounted into which this process may write
+};
 
 /// The PCI Express link of a device. 0 lanes: it says nothing.
 struct Slot {
@@ -57,6 +84,7 @@ struct Iommu {
 
 struct Facts {
   Iommu iommu;
+  Hugepages hugepages;
   std::vector<Device> devices; // of ports, in their order
   std::string ice_package;     // the file that the ice driver loads; empty: there is none
 };

@@ -7,6 +7,7 @@ namespace weir::server {
 
 Facts read_facts(const Tree& tree, const config::Config& config) {
   return {.iommu = read_iommu(tree),
+          .hugepages = read_hugepages(tree),
           .devices = read_devices(tree, config),
           .ice_package = find_ice_package(tree)};
 }
