@@ -11,7 +11,7 @@ namespace {
 constexpr std::array kQuestions{
     Question{"device", ask_devices}, Question{"driver", ask_drivers},
     Question{"IOMMU", ask_iommu},    Question{"firmware", ask_firmware},
-    Question{"slot", ask_slots},
+    Question{"slot", ask_slots},     Question{"hugepages", ask_hugepages},
 };
 
 } // namespace
