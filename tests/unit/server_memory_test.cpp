@@ -18,6 +18,13 @@ using server::Rank;
 using test::finding;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+
+config::Config with_nic() {
+  config::Config config;
+  config.ports = {{.name = "p0", .device = "0000:3b:00.0"}};
+  return config;
+}
 
 config::Config with_options(std::vector<std::string> options) {
   config::Config config;
@@ -139,6 +146,50 @@ TEST(Hugepages, AreOfNoNodeInAKernelWithoutNuma) {
 TEST(Hugepages, AreUnknownToTheKernel) {
   const auto found = test::FakeServer().ask("hugepages", with_options({"--in-memory"}), 4);
   EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "0 MiB free of 0; needed 4")));
+}
+
+std::string limits(const std::string& locked) {
+  return "Limit                     Soft Limit           Hard Limit           Units     \n"
+         "Max open files            20000                20000                files     \n"
+         "Max locked memory         " +
+         locked + "             bytes     \n";
+}
+
+TEST(LockedMemory, IsWrongWhereANicNeedsMore) {
+  test::FakeServer machine;
+  machine.file("/proc/self/limits", limits("8388608              8388608"));
+  machine.file("/proc/self/status", "Name:\tweir\nCapEff:\t0000000000000000\n");
+  const auto found = machine.ask("locked memory", with_nic(), 577);
+  EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "at most 8 MiB; the NICs need 577")));
+  EXPECT_THAT(found[0].mend, HasSubstr("ulimit -l unlimited"));
+  EXPECT_THAT(machine.ask("locked memory", with_nic(), 8),
+              ElementsAre(finding(Rank::fine, "8 MiB")));
+}
+
+TEST(LockedMemory, HasNoLimit) {
+  test::FakeServer machine;
+  machine.file("/proc/self/limits", limits("unlimited            unlimited"));
+  EXPECT_THAT(machine.ask("locked memory", with_nic(), 577),
+              ElementsAre(finding(Rank::fine, "no limit")));
+}
+
+/// CAP_IPC_LOCK is number 14 (capability.h).
+TEST(LockedMemory, HasNoLimitForWhoMayLock) {
+  test::FakeServer machine;
+  machine.file("/proc/self/limits", limits("65536                65536"));
+  machine.file("/proc/self/status", "CapInh:\t0000000000000000\nCapEff:\t0000000000004000\n");
+  EXPECT_THAT(machine.ask("locked memory", with_nic(), 577),
+              ElementsAre(finding(Rank::fine, "no limit")));
+  machine.file("/proc/self/status", "CapInh:\t0000000000004000\nCapEff:\t0000000000002000\n");
+  EXPECT_THAT(machine.ask("locked memory", with_nic(), 577),
+              ElementsAre(finding(Rank::wrong, "at most 0")));
+}
+
+TEST(LockedMemory, IsNotNeededByVirtualDevices) {
+  config::Config config;
+  config.ports = {{.name = "p0", .device = "net_memif0,socket=/run/a:b"},
+                  {.name = "p1", .device = "auxiliary:mlx5_core.sf.2"}};
+  EXPECT_THAT(test::FakeServer().ask("locked memory", config, 577), IsEmpty());
 }
 
 } // namespace

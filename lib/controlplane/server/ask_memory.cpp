@@ -133,4 +133,23 @@ std::vector<Finding> ask_hugepages(const Case& given) {
   return findings;
 }
 
+/// VFIO and verbs count what they pin against the limit.
+std::vector<Finding> ask_locked_memory(const Case& given) {
+  constexpr std::uint64_t mib = 1 << 20;
+  const LockedMemory& memory = given.facts.locked_memory;
+  if (given.facts.devices.empty()) {
+    return {};
+  }
+  if (memory.is_exempt || !memory.limit_bytes) {
+    return {{Rank::fine, "no limit for this process"}};
+  }
+  const std::uint64_t limit_mib = *memory.limit_bytes / mib;
+  const std::string found =
+      fmt::format("at most {} MiB; the NICs need {}", limit_mib, given.needed_mib);
+  if (limit_mib >= given.needed_mib) {
+    return {{Rank::fine, found}};
+  }
+  return {{Rank::wrong, found, "ulimit -l unlimited # for a service: LimitMEMLOCK=infinity"}};
+}
+
 } // namespace weir::server

@@ -15,5 +15,6 @@ std::vector<Finding> ask_drivers(const Case& given);
 std::vector<Finding> ask_firmware(const Case& given);
 std::vector<Finding> ask_slots(const Case& given);
 std::vector<Finding> ask_hugepages(const Case& given);
+std::vector<Finding> ask_locked_memory(const Case& given);
 
 } // namespace weir::server

@@ -6,6 +6,7 @@
 #include "control/placement.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ struct Hugepages {
   std::vector<HugepagePool> pools;
   std::vector<HugepageUser> users;
   bool has_folder = false; // a hugetlbfs is mounted into which this process may write
+};
+
+/// What this process may lock, so that it is never swapped.
+struct LockedMemory {
+  std::optional<std::uint64_t> limit_bytes; // nothing: no limit
+  bool is_exempt = false;                   // by CAP_IPC_LOCK
 };
 
 /// The PCI Express link of a device. 0 lanes: it says nothing.
@@ -85,6 +92,7 @@ struct Iommu {
 struct Facts {
   Iommu iommu;
   Hugepages hugepages;
+  LockedMemory locked_memory;
   std::vector<Device> devices; // of ports, in their order
   std::string ice_package;     // the file that the ice driver loads; empty: there is none
 };

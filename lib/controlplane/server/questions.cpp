@@ -9,9 +9,13 @@ namespace weir::server {
 namespace {
 
 constexpr std::array kQuestions{
-    Question{"device", ask_devices}, Question{"driver", ask_drivers},
-    Question{"IOMMU", ask_iommu},    Question{"firmware", ask_firmware},
-    Question{"slot", ask_slots},     Question{"hugepages", ask_hugepages},
+    Question{"device", ask_devices},
+    Question{"driver", ask_drivers},
+    Question{"IOMMU", ask_iommu},
+    Question{"firmware", ask_firmware},
+    Question{"slot", ask_slots},
+    Question{"hugepages", ask_hugepages},
+    Question{"locked memory", ask_locked_memory},
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <linux/capability.h>
 #include <sstream>
 #include <unistd.h>
 
@@ -29,6 +30,14 @@ std::uint64_t number_behind(const std::string& text, std::string_view name) {
   std::uint64_t number = 0;
   words >> number;
   return number;
+}
+
+/// Of proc(5): a hexadecimal mask.
+bool has_capability(const std::string& status, unsigned capability) {
+  std::istringstream mask(behind(status, "CapEff:"));
+  std::uint64_t held = 0;
+  mask >> std::hex >> held;
+  return ((held >> capability) & 1) != 0;
 }
 
 /// The number between the two, as in "hugepages-2048kB".
@@ -105,6 +114,17 @@ Hugepages read_hugepages(const Tree& tree) {
   return {.pools = read_all_pools(tree),
           .users = read_users(tree),
           .has_folder = has_hugepage_folder(tree)};
+}
+
+LockedMemory read_locked_memory(const Tree& tree) {
+  std::istringstream soft_limit(behind(tree.text("/proc/self/limits"), "Max locked memory"));
+  std::uint64_t bytes = 0;
+  LockedMemory memory;
+  if (soft_limit >> bytes) { // not "unlimited"
+    memory.limit_bytes = bytes;
+  }
+  memory.is_exempt = has_capability(tree.text("/proc/self/status"), CAP_IPC_LOCK);
+  return memory;
 }
 
 } // namespace weir::server

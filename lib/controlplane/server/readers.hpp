@@ -15,6 +15,7 @@ namespace weir::server {
 
 Iommu read_iommu(const Tree& tree);
 Hugepages read_hugepages(const Tree& tree);
+LockedMemory read_locked_memory(const Tree& tree);
 std::vector<Device> read_devices(const Tree& tree, const config::Config& config);
 /// Empty: there is none.
 std::string find_ice_package(const Tree& tree);
