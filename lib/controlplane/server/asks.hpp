@@ -16,5 +16,6 @@ std::vector<Finding> ask_firmware(const Case& given);
 std::vector<Finding> ask_slots(const Case& given);
 std::vector<Finding> ask_hugepages(const Case& given);
 std::vector<Finding> ask_locked_memory(const Case& given);
+std::vector<Finding> ask_cpus(const Case& given);
 
 } // namespace weir::server

@@ -3,6 +3,7 @@
 
 /// What is known of a server, for the questions about it. No verdicts here.
 
+#include "control/cpus.hpp"
 #include "control/placement.hpp"
 
 #include <cstdint>
@@ -89,12 +90,18 @@ struct Iommu {
   bool is_intel = false;       // the CPU, which the kernel's command line depends on
 };
 
+struct CpuFacts {
+  control::Cpu cpu;
+  bool is_online = true;
+};
+
 struct Facts {
   Iommu iommu;
   Hugepages hugepages;
   LockedMemory locked_memory;
   std::vector<Device> devices; // of ports, in their order
   std::string ice_package;     // the file that the ice driver loads; empty: there is none
+  std::vector<CpuFacts> cpus;  // all of this machine
 };
 
 } // namespace weir::server

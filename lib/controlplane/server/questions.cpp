@@ -16,6 +16,7 @@ constexpr std::array kQuestions{
     Question{"slot", ask_slots},
     Question{"hugepages", ask_hugepages},
     Question{"locked memory", ask_locked_memory},
+    Question{"CPUs", ask_cpus},
 };
 
 } // namespace

@@ -10,7 +10,8 @@ Facts read_facts(const Tree& tree, const config::Config& config) {
           .hugepages = read_hugepages(tree),
           .locked_memory = read_locked_memory(tree),
           .devices = read_devices(tree, config),
-          .ice_package = find_ice_package(tree)};
+          .ice_package = find_ice_package(tree),
+          .cpus = read_cpus(tree)};
 }
 
 } // namespace weir::server

@@ -19,5 +19,6 @@ LockedMemory read_locked_memory(const Tree& tree);
 std::vector<Device> read_devices(const Tree& tree, const config::Config& config);
 /// Empty: there is none.
 std::string find_ice_package(const Tree& tree);
+std::vector<CpuFacts> read_cpus(const Tree& tree);
 
 } // namespace weir::server

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// What a server is asked about its CPUs, and where things are.
+
+#include "support/fake_server.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <gmock/gmock.h>
+#include <string>
+#include <vector>
+
+namespace weir::server_cpus_test {
+namespace {
+
+using config::Idle;
+using config::LcoresBy;
+using config::Role;
+using server::Rank;
+using test::finding;
+using testing::ElementsAre;
+
+/// Four cores with two threads each, CPU n and n + 4; cores 0 and 1 on node 0, the others on
+/// node 1.
+class Cpus : public testing::Test {
+ protected:
+  Cpus() {
+    machine_.file("/sys/devices/system/cpu/present", "0-7\n");
+    machine_.file("/sys/devices/system/cpu/online", "0-7\n");
+    machine_.file("/sys/devices/system/cpu/isolated", "\n");
+    for (unsigned id = 0; id < 8; ++id) {
+      put(id, "topology/thread_siblings_list", fmt::format("{},{}\n", id % 4, id % 4 + 4));
+      machine_.folder(fmt::format("/sys/devices/system/cpu/cpu{}/node{}", id, id % 4 / 2));
+    }
+  }
+
+  void put(unsigned cpu, const std::string& name, const std::string& text) {
+    machine_.file(fmt::format("/sys/devices/system/cpu/cpu{}/{}", cpu, name), text);
+  }
+
+  /// Control on CPU 0, which sleeps, and all else on the others.
+  static config::Config on(const std::vector<unsigned>& cpus, Idle idle = Idle::spin) {
+    config::Config config;
+    config.lcores_by = LcoresBy::file;
+    config.lcores.push_back({.id = 0, .roles = {Role::control}, .idle = Idle::sleep});
+    for (const unsigned cpu : cpus) {
+      config.lcores.push_back(
+          {.id = cpu, .roles = {Role::rx, Role::worker, Role::tx}, .idle = idle});
+    }
+    return config;
+  }
+
+  test::FakeServer machine_;
+};
+
+TEST_F(Cpus, AreThere) {
+  EXPECT_THAT(machine_.ask("CPUs", on({2, 3})),
+              ElementsAre(finding(Rank::fine, "0,2,3 are there")));
+}
+
+TEST_F(Cpus, AreNotThere) {
+  machine_.file("/sys/devices/system/cpu/online", "0-2,4-7\n");
+  const auto found = machine_.ask("CPUs", on({3, 8}));
+  EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "lcore 3: the CPU is offline"),
+                                 finding(Rank::wrong, "lcore 8: this machine has no such CPU")));
+  EXPECT_EQ(found[0].mend, "echo 1 > /sys/devices/system/cpu/cpu3/online");
+}
+
+} // namespace
+} // namespace weir::server_cpus_test
