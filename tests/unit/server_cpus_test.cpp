@@ -20,6 +20,8 @@ using config::Role;
 using server::Rank;
 using test::finding;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 /// Four cores with two threads each, CPU n and n + 4; cores 0 and 1 on node 0, the others on
 /// node 1.
@@ -65,6 +67,53 @@ TEST_F(Cpus, AreNotThere) {
   EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "lcore 3: the CPU is offline"),
                                  finding(Rank::wrong, "lcore 8: this machine has no such CPU")));
   EXPECT_EQ(found[0].mend, "echo 1 > /sys/devices/system/cpu/cpu3/online");
+}
+
+TEST_F(Cpus, AreIsolated) {
+  const auto found = machine_.ask("isolation", on({2, 3}));
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "other programs run on 2,3 too")));
+  EXPECT_THAT(found[0].mend, HasSubstr("isolcpus=2,3 nohz_full=2,3 rcu_nocbs=2,3"));
+  machine_.file("/sys/devices/system/cpu/isolated", "2\n");
+  EXPECT_THAT(machine_.ask("isolation", on({2, 3})),
+              ElementsAre(finding(Rank::warning, "other programs run on 3 too")));
+  machine_.file("/sys/devices/system/cpu/isolated", "2-3\n");
+  EXPECT_THAT(machine_.ask("isolation", on({2, 3})),
+              ElementsAre(finding(Rank::fine, "no other program runs on 2,3")));
+  EXPECT_THAT(machine_.ask("isolation", on({1}, Idle::sleep)), IsEmpty()) << "they may be shared";
+}
+
+/// The kernel keeps those from who does not name them.
+TEST_F(Cpus, ThatAreIsolatedAreNotSeenByAuto) {
+  config::Config none_is = on({1});
+  none_is.lcores_by = LcoresBy::the_switch;
+  EXPECT_THAT(machine_.ask("isolation", none_is)[0].mend, HasSubstr("name 1 under lcores:"));
+  machine_.file("/sys/devices/system/cpu/isolated", "2-3\n");
+  config::Config config = on({1});
+  config.lcores_by = LcoresBy::the_switch;
+  EXPECT_THAT(
+      machine_.ask("isolation", config),
+      ElementsAre(finding(Rank::warning, "auto takes 1, since it does not see the isolated 2,3")));
+}
+
+TEST_F(Cpus, ShareACore) {
+  const auto found = machine_.ask("hardware threads", on({2, 3}));
+  EXPECT_THAT(
+      found,
+      ElementsAre(finding(Rank::warning, "lcore 2's core runs other programs too, on CPU 6"),
+                  finding(Rank::warning, "lcore 3's core runs other programs too, on CPU 7")));
+  EXPECT_EQ(found[0].mend, "echo 0 > /sys/devices/system/cpu/cpu6/online");
+  machine_.file("/sys/devices/system/cpu/online", "0-5\n");
+  EXPECT_THAT(machine_.ask("hardware threads", on({2, 3})),
+              ElementsAre(finding(Rank::fine, "a core for itself")));
+}
+
+TEST_F(Cpus, ShareACoreThatIsIsolated) {
+  machine_.file("/sys/devices/system/cpu/isolated", "2,6\n");
+  EXPECT_THAT(machine_.ask("hardware threads", on({2})),
+              ElementsAre(finding(Rank::fine, "a core for itself")));
+  EXPECT_THAT(machine_.ask("hardware threads", on({2, 6})),
+              ElementsAre(finding(Rank::warning, "lcore 2's core runs lcore 6 too"),
+                          finding(Rank::warning, "lcore 6's core runs lcore 2 too")));
 }
 
 } // namespace

@@ -10,7 +10,9 @@
 namespace weir::server {
 namespace {
 
+using config::Idle;
 using config::LcoreConfig;
+using config::Role;
 
 /// nullptr: there is no such CPU.
 const CpuFacts* cpu_of(const Case& given, unsigned id) {
@@ -19,9 +21,95 @@ const CpuFacts* cpu_of(const Case& given, unsigned id) {
   return found == given.facts.cpus.end() ? nullptr : &*found;
 }
 
+bool moves_packets(const LcoreConfig& lcore) {
+  return lcore.plays(Role::rx) || lcore.plays(Role::worker) || lcore.plays(Role::tx);
+}
+
+/// CPUs that there are, of lcores that move packets and that sleep between them, or do not.
+enum class Sleeping : std::uint8_t { no, yes };
+
+std::vector<const CpuFacts*> packet_cpus(const Case& given, Sleeping sleeping) {
+  std::vector<const CpuFacts*> cpus;
+  for (const LcoreConfig& lcore : given.config.lcores) {
+    const CpuFacts* const cpu = cpu_of(given, lcore.id);
+    const bool is_meant = (lcore.idle == Idle::sleep) == (sleeping == Sleeping::yes);
+    if (cpu != nullptr && moves_packets(lcore) && is_meant) {
+      cpus.push_back(cpu);
+    }
+  }
+  return cpus;
+}
+
 /// "2,3", as commands take them.
 std::string listed(const std::vector<unsigned>& cpus) {
   return fmt::format("{}", fmt::join(cpus, ","));
+}
+
+template <typename Predicate>
+std::vector<unsigned> ids_of(const std::vector<const CpuFacts*>& cpus, Predicate&& holds) {
+  std::vector<unsigned> ids;
+  for (const CpuFacts* cpu : cpus) {
+    if (holds(*cpu)) {
+      ids.push_back(cpu->cpu.id);
+    }
+  }
+  return ids;
+}
+
+std::vector<unsigned> isolated_ids(const Case& given) {
+  std::vector<unsigned> ids;
+  for (const CpuFacts& cpu : given.facts.cpus) {
+    if (cpu.is_isolated) {
+      ids.push_back(cpu.cpu.id);
+    }
+  }
+  return ids;
+}
+
+/// For the kernel's command line (Documentation/admin-guide/kernel-parameters.txt).
+std::string isolation_of(const std::string& cpus) {
+  return fmt::format("isolcpus={0} nohz_full={0} rcu_nocbs={0}", cpus);
+}
+
+/// The kernel starts all processes on CPUs that are not isolated, so `auto` does not see the
+/// others.
+Finding auto_shares(const Case& given, const std::string& shared) {
+  if (const auto isolated = isolated_ids(given); !isolated.empty()) {
+    return {Rank::warning,
+            fmt::format("lcores: auto takes {}, since it does not see the isolated {}", shared,
+                        listed(isolated)),
+            "# name isolated CPUs under lcores:"};
+  }
+  return {
+      Rank::warning, fmt::format("other programs run on {} too", shared),
+      fmt::format("# name {0} under lcores:, since auto does not see isolated CPUs; then {1} on "
+                  "the kernel's command line",
+                  shared, isolation_of(shared))};
+}
+
+bool is_lcore(const Case& given, unsigned id) {
+  return std::ranges::find(given.config.lcores, id, &LcoreConfig::id) != given.config.lcores.end();
+}
+
+/// Of one lcore that does not sleep: who else runs on its core.
+void ask_sibling(const Case& given, const CpuFacts& mine, const CpuFacts& other,
+                 std::vector<Finding>& findings) {
+  const bool shares = other.cpu.core == mine.cpu.core && other.cpu.id != mine.cpu.id;
+  if (!shares || !other.is_online) {
+    return;
+  }
+  if (is_lcore(given, other.cpu.id)) {
+    findings.push_back(
+        {Rank::warning, fmt::format("lcore {}'s core runs lcore {} too", mine.cpu.id, other.cpu.id),
+         fmt::format("# under lcores: name one CPU of each core; {} and {} are one's",
+                     mine.cpu.core, std::max(mine.cpu.id, other.cpu.id))});
+  } else if (!other.is_isolated) {
+    findings.push_back(
+        {Rank::warning,
+         fmt::format("lcore {}'s core runs other programs too, on CPU {}", mine.cpu.id,
+                     other.cpu.id),
+         fmt::format("echo 0 > /sys/devices/system/cpu/cpu{}/online", other.cpu.id)});
+  }
 }
 
 } // namespace
@@ -44,6 +132,40 @@ std::vector<Finding> ask_cpus(const Case& given) {
   }
   if (findings.empty()) {
     findings.push_back({Rank::fine, fmt::format("{} are there", listed(there))});
+  }
+  return findings;
+}
+
+std::vector<Finding> ask_isolation(const Case& given) {
+  const auto cpus = packet_cpus(given, Sleeping::no);
+  const auto shared = ids_of(cpus, [](const CpuFacts& cpu) { return !cpu.is_isolated; });
+  if (cpus.empty()) {
+    return {};
+  }
+  if (shared.empty()) {
+    return {{Rank::fine, fmt::format("no other program runs on {}",
+                                     listed(ids_of(cpus, [](const CpuFacts&) { return true; })))}};
+  }
+  if (given.config.lcores_by == config::LcoresBy::the_switch) {
+    return {auto_shares(given, listed(shared))};
+  }
+  return {
+      {Rank::warning, fmt::format("other programs run on {} too", listed(shared)),
+       fmt::format("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{} /' /etc/default/grub && update-grub && "
+                   "reboot",
+                   isolation_of(listed(shared)))}};
+}
+
+std::vector<Finding> ask_siblings(const Case& given) {
+  const auto cpus = packet_cpus(given, Sleeping::no);
+  std::vector<Finding> findings;
+  for (const CpuFacts* mine : cpus) {
+    for (const CpuFacts& other : given.facts.cpus) {
+      ask_sibling(given, *mine, other, findings);
+    }
+  }
+  if (findings.empty() && !cpus.empty()) {
+    findings.push_back({Rank::fine, "each lcore that moves packets has a core for itself"});
   }
   return findings;
 }

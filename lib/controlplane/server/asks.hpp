@@ -17,5 +17,7 @@ std::vector<Finding> ask_slots(const Case& given);
 std::vector<Finding> ask_hugepages(const Case& given);
 std::vector<Finding> ask_locked_memory(const Case& given);
 std::vector<Finding> ask_cpus(const Case& given);
+std::vector<Finding> ask_isolation(const Case& given);
+std::vector<Finding> ask_siblings(const Case& given);
 
 } // namespace weir::server

@@ -93,6 +93,7 @@ struct Iommu {
 struct CpuFacts {
   control::Cpu cpu;
   bool is_online = true;
+  bool is_isolated = false;
 };
 
 struct Facts {

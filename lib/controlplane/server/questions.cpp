@@ -17,6 +17,8 @@ constexpr std::array kQuestions{
     Question{"hugepages", ask_hugepages},
     Question{"locked memory", ask_locked_memory},
     Question{"CPUs", ask_cpus},
+    Question{"isolation", ask_isolation},
+    Question{"hardware threads", ask_siblings},
 };
 
 } // namespace

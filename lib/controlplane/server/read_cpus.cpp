@@ -28,11 +28,13 @@ bool contains(const std::vector<unsigned>& list, unsigned number) {
 
 std::vector<CpuFacts> read_cpus(const Tree& tree) {
   const auto online = list_in(tree, fmt::format("{}/online", kCpus));
+  const auto isolated = list_in(tree, fmt::format("{}/isolated", kCpus));
   std::vector<CpuFacts> cpus;
   for (unsigned id : list_in(tree, fmt::format("{}/present", kCpus))) {
     const auto cpu = control::cpu_of(id, tree.at("/sys/devices/system"));
     if (cpu) {
-      cpus.push_back({.cpu = *cpu, .is_online = contains(online, id)});
+      cpus.push_back(
+          {.cpu = *cpu, .is_online = contains(online, id), .is_isolated = contains(isolated, id)});
     }
   }
   return cpus;
