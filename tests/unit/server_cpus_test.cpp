@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <gmock/gmock.h>
 #include <string>
 #include <vector>
@@ -114,6 +115,36 @@ TEST_F(Cpus, ShareACoreThatIsIsolated) {
   EXPECT_THAT(machine_.ask("hardware threads", on({2, 6})),
               ElementsAre(finding(Rank::warning, "lcore 2's core runs lcore 6 too"),
                           finding(Rank::warning, "lcore 6's core runs lcore 2 too")));
+}
+
+TEST_F(Cpus, HaveAClock) {
+  EXPECT_THAT(machine_.ask("clock", on({2, 3})),
+              ElementsAre(finding(Rank::unknown, "a hypervisor")));
+  put(2, "cpufreq/scaling_governor", "performance\n");
+  put(3, "cpufreq/scaling_governor", "powersave\n");
+  const auto found = machine_.ask("clock", on({2, 3}));
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "governor powersave on 3")));
+  EXPECT_EQ(found[0].mend, "cpupower --cpu 3 frequency-set --governor performance");
+  EXPECT_THAT(machine_.ask("clock", on({2})), ElementsAre(finding(Rank::fine, "performance")));
+}
+
+TEST_F(Cpus, WakeUpLate) {
+  for (const unsigned state : {0u, 1u, 2u}) {
+    constexpr std::array names{"POLL", "C1", "C6"};
+    constexpr std::array latencies{0, 2, 133};
+    const std::string folder = fmt::format("cpuidle/state{}/", state);
+    put(1, folder + "name", fmt::format("{}\n", names[state]));
+    put(1, folder + "latency", fmt::format("{}\n", latencies[state]));
+    put(1, folder + "disable", "0\n");
+  }
+  const auto found = machine_.ask("idle states", on({1}, Idle::sleep));
+  EXPECT_THAT(found,
+              ElementsAre(finding(Rank::warning, "CPU 1 may take 133 us to wake up, from C6")));
+  EXPECT_EQ(found[0].mend, "cpupower --cpu 1 idle-set --disable-by-latency 11");
+  EXPECT_THAT(machine_.ask("idle states", on({1})),
+              ElementsAre(finding(Rank::fine, "1 are never idle")));
+  put(1, "cpuidle/state2/disable", "1\n");
+  EXPECT_THAT(machine_.ask("idle states", on({1}, Idle::sleep)), IsEmpty());
 }
 
 } // namespace

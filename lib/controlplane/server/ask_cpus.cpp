@@ -14,6 +14,9 @@ using config::Idle;
 using config::LcoreConfig;
 using config::Role;
 
+constexpr std::string_view kBestGovernor = "performance";
+constexpr unsigned kLongestExitUs = 10; // an idle lcore sleeps for longer by itself
+
 /// nullptr: there is no such CPU.
 const CpuFacts* cpu_of(const Case& given, unsigned id) {
   const auto found =
@@ -112,6 +115,17 @@ void ask_sibling(const Case& given, const CpuFacts& mine, const CpuFacts& other,
   }
 }
 
+/// How long the CPU may take to wake up.
+const IdleState* deepest(const CpuFacts& cpu) {
+  const IdleState* deepest = nullptr;
+  for (const IdleState& state : cpu.idle_states) {
+    if (state.is_allowed && (deepest == nullptr || state.exit_us > deepest->exit_us)) {
+      deepest = &state;
+    }
+  }
+  return deepest;
+}
+
 } // namespace
 
 std::vector<Finding> ask_cpus(const Case& given) {
@@ -166,6 +180,44 @@ std::vector<Finding> ask_siblings(const Case& given) {
   }
   if (findings.empty() && !cpus.empty()) {
     findings.push_back({Rank::fine, "each lcore that moves packets has a core for itself"});
+  }
+  return findings;
+}
+
+std::vector<Finding> ask_governors(const Case& given) {
+  const auto cpus = packet_cpus(given, Sleeping::no);
+  if (cpus.empty()) {
+    return {};
+  }
+  if (std::ranges::any_of(cpus, [](const CpuFacts* cpu) { return cpu->governor.empty(); })) {
+    return {{Rank::unknown, "the kernel does not set it here: firmware or a hypervisor does"}};
+  }
+  const auto slow = ids_of(cpus, [](const CpuFacts& cpu) { return cpu.governor != kBestGovernor; });
+  if (slow.empty()) {
+    return {{Rank::fine, "governor performance"}};
+  }
+  return {
+      {Rank::warning,
+       fmt::format("governor {} on {}", cpu_of(given, slow.front())->governor, listed(slow)),
+       fmt::format("cpupower --cpu {} frequency-set --governor {}", listed(slow), kBestGovernor)}};
+}
+
+std::vector<Finding> ask_idle_states(const Case& given) {
+  std::vector<Finding> findings;
+  for (const CpuFacts* cpu : packet_cpus(given, Sleeping::yes)) {
+    const IdleState* const state = deepest(*cpu);
+    if (state != nullptr && state->exit_us > kLongestExitUs) {
+      findings.push_back({Rank::warning,
+                          fmt::format("CPU {} may take {} us to wake up, from {}", cpu->cpu.id,
+                                      state->exit_us, state->name),
+                          fmt::format("cpupower --cpu {} idle-set --disable-by-latency {}",
+                                      cpu->cpu.id, kLongestExitUs + 1)});
+    }
+  }
+  if (const auto cpus = packet_cpus(given, Sleeping::no); !cpus.empty()) {
+    findings.push_back(
+        {Rank::fine, fmt::format("{} are never idle",
+                                 listed(ids_of(cpus, [](const CpuFacts&) { return true; })))});
   }
   return findings;
 }

@@ -19,5 +19,7 @@ std::vector<Finding> ask_locked_memory(const Case& given);
 std::vector<Finding> ask_cpus(const Case& given);
 std::vector<Finding> ask_isolation(const Case& given);
 std::vector<Finding> ask_siblings(const Case& given);
+std::vector<Finding> ask_governors(const Case& given);
+std::vector<Finding> ask_idle_states(const Case& given);
 
 } // namespace weir::server

@@ -90,10 +90,18 @@ struct Iommu {
   bool is_intel = false;       // the CPU, which the kernel's command line depends on
 };
 
+struct IdleState {
+  std::string name;
+  unsigned exit_us = 0; // time to wake up
+  bool is_allowed = false;
+};
+
 struct CpuFacts {
   control::Cpu cpu;
   bool is_online = true;
   bool is_isolated = false;
+  std::string governor;               // of its clock; empty: the kernel does not change it
+  std::vector<IdleState> idle_states; // none: the kernel does not choose
 };
 
 struct Facts {

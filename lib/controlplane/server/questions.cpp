@@ -19,6 +19,8 @@ constexpr std::array kQuestions{
     Question{"CPUs", ask_cpus},
     Question{"isolation", ask_isolation},
     Question{"hardware threads", ask_siblings},
+    Question{"clock", ask_governors},
+    Question{"idle states", ask_idle_states},
 };
 
 } // namespace
