@@ -147,5 +147,59 @@ TEST_F(Cpus, WakeUpLate) {
   EXPECT_THAT(machine_.ask("idle states", on({1}, Idle::sleep)), IsEmpty());
 }
 
+/// The NIC is on node 1.
+class Numa : public Cpus {
+ protected:
+  Numa() {
+    machine_.file("/sys/bus/pci/devices/0000:3b:00.0/numa_node", "1\n");
+    set_free(1, 1024);
+  }
+
+  void set_free(int node, int pages) {
+    machine_.file(
+        fmt::format("/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/free_hugepages",
+                    node),
+        fmt::format("{}\n", pages));
+  }
+
+  static config::Config with_nic(const std::vector<unsigned>& cpus) {
+    config::Config config = on(cpus);
+    config.ports = {{.name = "p0", .device = "0000:3b:00.0"}};
+    return config;
+  }
+};
+
+TEST_F(Numa, IsAllOnOneNode) {
+  EXPECT_THAT(machine_.ask("NUMA", with_nic({2}), 577),
+              ElementsAre(finding(Rank::fine, "on node 1")));
+}
+
+TEST_F(Numa, HasAFarLcore) {
+  EXPECT_THAT(machine_.ask("NUMA", with_nic({1}), 577),
+              ElementsAre(finding(Rank::warning,
+                                  "port p0 is on NUMA node 1, lcore 1, which polls it, on node 0"),
+                          finding(Rank::warning, "lcore 1, a worker, is on NUMA node 0")));
+}
+
+TEST_F(Numa, HasItsMemoryElsewhere) {
+  set_free(1, 100);
+  set_free(0, 1024);
+  const auto found = machine_.ask("NUMA", with_nic({2}), 577);
+  EXPECT_THAT(
+      found,
+      ElementsAre(finding(
+          Rank::warning,
+          "node 1, that of the ports, has 200 MiB of free hugepages; frames and slots need 577")));
+  EXPECT_THAT(found[0].mend, HasSubstr("echo 289 > /sys/devices/system/node/node1/"));
+}
+
+TEST_F(Numa, IsNoQuestionWithoutHugepagesOrNodes) {
+  config::Config config = with_nic({1});
+  config.eal_options = {"--no-huge"};
+  EXPECT_THAT(machine_.ask("NUMA", config, 577), IsEmpty());
+  machine_.file("/sys/bus/pci/devices/0000:3b:00.0/numa_node", "-1\n");
+  EXPECT_THAT(machine_.ask("NUMA", with_nic({1}), 577), IsEmpty());
+}
+
 } // namespace
 } // namespace weir::server_cpus_test

@@ -21,5 +21,6 @@ std::vector<Finding> ask_isolation(const Case& given);
 std::vector<Finding> ask_siblings(const Case& given);
 std::vector<Finding> ask_governors(const Case& given);
 std::vector<Finding> ask_idle_states(const Case& given);
+std::vector<Finding> ask_numa(const Case& given);
 
 } // namespace weir::server

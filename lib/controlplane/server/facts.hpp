@@ -74,8 +74,9 @@ struct Device {
   bool is_there = false;
   unsigned vendor = 0;
   unsigned model = 0;
-  unsigned pci_class = 0;  // class, subclass, interface: a byte each
-  std::string driver = {}; // the kernel's that has it; empty: none
+  unsigned pci_class = 0;      // class, subclass, interface: a byte each
+  std::string driver = {};     // the kernel's that has it; empty: none
+  int node = control::kNoNode; // NUMA
   Slot slot = {};
   IommuGroup group = {};
   std::vector<std::string> interfaces = {}; // of the kernel

@@ -21,6 +21,7 @@ constexpr std::array kQuestions{
     Question{"hardware threads", ask_siblings},
     Question{"clock", ask_governors},
     Question{"idle states", ask_idle_states},
+    Question{"NUMA", ask_numa},
 };
 
 } // namespace

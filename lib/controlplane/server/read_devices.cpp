@@ -69,6 +69,7 @@ Device read_device(const Tree& tree, std::string port, const std::string& addres
   device.model = hexadecimal(tree.line(folder + "/device"));
   device.pci_class = hexadecimal(tree.line(folder + "/class"));
   device.driver = tree.target(folder + "/driver");
+  device.node = tree.number<int>(folder + "/numa_node").value_or(control::kNoNode);
   device.slot = slot_of(tree, folder);
   device.group = group_of(tree, folder, address);
   device.interfaces = interfaces_of(tree, folder);
