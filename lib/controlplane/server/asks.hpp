@@ -22,5 +22,6 @@ std::vector<Finding> ask_siblings(const Case& given);
 std::vector<Finding> ask_governors(const Case& given);
 std::vector<Finding> ask_idle_states(const Case& given);
 std::vector<Finding> ask_numa(const Case& given);
+std::vector<Finding> ask_links(const Case& given);
 
 } // namespace weir::server

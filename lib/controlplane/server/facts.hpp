@@ -91,6 +91,16 @@ struct Iommu {
   bool is_intel = false;       // the CPU, which the kernel's command line depends on
 };
 
+/// A network interface of the kernel's that a port works through.
+struct Interface {
+  std::string port; // its name
+  std::string name;
+  bool is_there = false;
+  bool is_up = false;            // by its administrator
+  bool has_carrier = false;      // known only while it is up
+  std::optional<int> speed = {}; // Mbit/s
+};
+
 struct IdleState {
   std::string name;
   unsigned exit_us = 0; // time to wake up
@@ -111,7 +121,8 @@ struct Facts {
   LockedMemory locked_memory;
   std::vector<Device> devices; // of ports, in their order
   std::string ice_package;     // the file that the ice driver loads; empty: there is none
-  std::vector<CpuFacts> cpus;  // all of this machine
+  std::vector<Interface> interfaces;
+  std::vector<CpuFacts> cpus; // all of this machine
 };
 
 } // namespace weir::server

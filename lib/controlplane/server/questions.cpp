@@ -22,6 +22,7 @@ constexpr std::array kQuestions{
     Question{"clock", ask_governors},
     Question{"idle states", ask_idle_states},
     Question{"NUMA", ask_numa},
+    Question{"link", ask_links},
 };
 
 } // namespace

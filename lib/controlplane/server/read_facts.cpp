@@ -6,12 +6,14 @@
 namespace weir::server {
 
 Facts read_facts(const Tree& tree, const config::Config& config) {
-  return {.iommu = read_iommu(tree),
-          .hugepages = read_hugepages(tree),
-          .locked_memory = read_locked_memory(tree),
-          .devices = read_devices(tree, config),
-          .ice_package = find_ice_package(tree),
-          .cpus = read_cpus(tree)};
+  Facts facts{.iommu = read_iommu(tree),
+              .hugepages = read_hugepages(tree),
+              .locked_memory = read_locked_memory(tree),
+              .devices = read_devices(tree, config),
+              .ice_package = find_ice_package(tree),
+              .cpus = read_cpus(tree)};
+  facts.interfaces = read_interfaces(tree, config, facts.devices);
+  return facts;
 }
 
 } // namespace weir::server

@@ -19,6 +19,9 @@ LockedMemory read_locked_memory(const Tree& tree);
 std::vector<Device> read_devices(const Tree& tree, const config::Config& config);
 /// Empty: there is none.
 std::string find_ice_package(const Tree& tree);
+/// Those through which ports of the configuration work.
+std::vector<Interface> read_interfaces(const Tree& tree, const config::Config& config,
+                                       const std::vector<Device>& devices);
 std::vector<CpuFacts> read_cpus(const Tree& tree);
 
 } // namespace weir::server

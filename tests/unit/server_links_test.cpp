@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// What a server is asked about its links, and about who may ask its switch.
+
+#include "support/fake_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <gmock/gmock.h>
+#include <string>
+
+namespace weir::server_links_test {
+namespace {
+
+using server::Rank;
+using test::finding;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+config::Config with_interface() {
+  config::Config config;
+  config.ports = {{.name = "p0", .device = "net_af_packet0,iface=eth9", .mtu = 9000}};
+  return config;
+}
+
+class Link : public testing::Test {
+ protected:
+  Link() {
+    put("flags", "0x1003\n");
+    put("carrier", "1\n");
+    put("speed", "100000\n");
+    put("mtu", "9000\n");
+  }
+
+  void put(const std::string& name, const std::string& text) {
+    machine_.file("/sys/class/net/eth9/" + name, text);
+  }
+
+  auto asked(std::string_view question) const { return machine_.ask(question, with_interface()); }
+
+  test::FakeServer machine_;
+};
+
+TEST_F(Link, IsUp) {
+  EXPECT_THAT(asked("link"), ElementsAre(finding(Rank::fine, "p0: eth9 is up, 100000 Mbit/s")));
+  put("speed", "-1\n");
+  const auto found = asked("link");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::fine, "p0: eth9 is up")));
+  EXPECT_THAT(found[0].found, Not(HasSubstr("Mbit")));
+}
+
+TEST_F(Link, IsDown) {
+  put("carrier", "0\n");
+  auto found = asked("link");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "eth9 has no link")));
+  EXPECT_THAT(found[0].mend, HasSubstr("ethtool eth9"));
+  put("flags", "0x1002\n");
+  found = asked("link");
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "eth9 is down")));
+  EXPECT_EQ(found[0].mend, "ip link set eth9 up");
+}
+
+TEST_F(Link, IsNotThere) {
+  machine_.without("/sys/class/net/eth9");
+  EXPECT_THAT(asked("link"),
+              ElementsAre(finding(Rank::wrong, "eth9 is no interface of this machine")));
+}
+
+TEST_F(Link, OfMellanoxIsThatOfItsInterface) {
+  config::Config config;
+  config.ports = {{.name = "p1", .device = "0000:3b:00.0"}};
+  machine_.file("/sys/bus/pci/devices/0000:3b:00.0/vendor", "0x15b3\n");
+  machine_.folder("/sys/bus/pci/devices/0000:3b:00.0/net/eth9");
+  EXPECT_THAT(machine_.ask("link", config), ElementsAre(finding(Rank::fine, "p1: eth9 is up")));
+  machine_.file("/sys/bus/pci/devices/0000:3b:00.0/vendor", "0x8086\n");
+  for (const char* question : {"link"}) {
+    EXPECT_THAT(machine_.ask(question, config),
+                ElementsAre(finding(Rank::unknown, "port p1: not known before the start")));
+  }
+}
+
+} // namespace
+} // namespace weir::server_links_test
