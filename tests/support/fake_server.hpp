@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,7 +47,8 @@ class FakeServer {
   std::filesystem::path path() const { return folder_.path(); }
 
   server::Facts facts(const config::Config& config) const {
-    return server::read_facts(server::Tree(folder_.path()), config);
+    return server::read_facts(server::Tree(folder_.path()), config,
+                              [this](const std::string&) { return pause; });
   }
 
   /// What the question of that name finds here.
@@ -60,6 +62,8 @@ class FakeServer {
     }
     throw std::invalid_argument("no question " + std::string(question));
   }
+
+  std::optional<server::Pause> pause; // what the driver of each interface says
 
  private:
   TemporaryFolder folder_{"weir-server"};

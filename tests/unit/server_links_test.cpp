@@ -12,10 +12,12 @@
 namespace weir::server_links_test {
 namespace {
 
+using server::Pause;
 using server::Rank;
 using test::finding;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 config::Config with_interface() {
   config::Config config;
@@ -64,6 +66,28 @@ TEST_F(Link, IsNotThere) {
   machine_.without("/sys/class/net/eth9");
   EXPECT_THAT(asked("link"),
               ElementsAre(finding(Rank::wrong, "eth9 is no interface of this machine")));
+  EXPECT_THAT(asked("MTU"), IsEmpty());
+}
+
+TEST_F(Link, IsTooNarrow) {
+  EXPECT_THAT(asked("MTU"),
+              ElementsAre(finding(Rank::fine, "eth9 has 9000; the port is to have 9000")));
+  put("mtu", "1500\n");
+  const auto found = asked("MTU");
+  EXPECT_THAT(found,
+              ElementsAre(finding(Rank::warning, "eth9 has 1500; the port is to have 9000")));
+  EXPECT_EQ(found[0].mend, "ip link set eth9 mtu 9000");
+}
+
+TEST_F(Link, IsPaused) {
+  EXPECT_THAT(asked("pause"), ElementsAre(finding(Rank::unknown, "its driver does not tell")));
+  machine_.pause = Pause{.receives = true, .sends = true};
+  EXPECT_THAT(asked("pause"), ElementsAre(finding(Rank::fine, "heeds and sends pause frames")));
+  machine_.pause = Pause{.receives = false, .sends = true};
+  const auto found = asked("pause");
+  EXPECT_THAT(found,
+              ElementsAre(finding(Rank::warning, "heeds pause frames: no, sends them: yes")));
+  EXPECT_THAT(found[0].mend, HasSubstr("ethtool -A eth9 rx on tx on"));
 }
 
 TEST_F(Link, OfMellanoxIsThatOfItsInterface) {
@@ -73,7 +97,7 @@ TEST_F(Link, OfMellanoxIsThatOfItsInterface) {
   machine_.folder("/sys/bus/pci/devices/0000:3b:00.0/net/eth9");
   EXPECT_THAT(machine_.ask("link", config), ElementsAre(finding(Rank::fine, "p1: eth9 is up")));
   machine_.file("/sys/bus/pci/devices/0000:3b:00.0/vendor", "0x8086\n");
-  for (const char* question : {"link"}) {
+  for (const char* question : {"link", "MTU", "pause"}) {
     EXPECT_THAT(machine_.ask(question, config),
                 ElementsAre(finding(Rank::unknown, "port p1: not known before the start")));
   }

@@ -31,6 +31,37 @@ Finding link_of(const Interface& interface) {
                                       : what + " is up"};
 }
 
+std::uint16_t wanted_mtu(const Case& given, const std::string& port) {
+  return std::ranges::find(given.config.ports, port, &config::PortConfig::name)->mtu;
+}
+
+/// The switch asks the driver for what the port is to have.
+Finding mtu_of(const Case& given, const Interface& interface) {
+  const std::uint16_t wanted = wanted_mtu(given, interface.port);
+  const std::string found =
+      fmt::format("{} has {}; the port is to have {}", port_and(interface), interface.mtu, wanted);
+  if (interface.mtu >= wanted) {
+    return {Rank::fine, found};
+  }
+  return {Rank::warning, found, fmt::format("ip link set {} mtu {}", interface.name, wanted)};
+}
+
+Finding pause_of(const Interface& interface) {
+  const std::string what = port_and(interface);
+  if (!interface.pause) {
+    return {Rank::unknown, what + ": its driver does not tell"};
+  }
+  const auto [receives, sends] = *interface.pause;
+  if (receives && sends) {
+    return {Rank::fine, what + " heeds and sends pause frames"};
+  }
+  return {Rank::warning,
+          fmt::format("{}: heeds pause frames: {}, sends them: {}", what, receives ? "yes" : "no",
+                      sends ? "yes" : "no"),
+          fmt::format("ethtool -A {0} rx on tx on # unless it has PFC: dcb pfc show dev {0}",
+                      interface.name)};
+}
+
 /// Of ports whose NIC is no kernel interface's: the driver tells when it has started.
 std::vector<Finding> later(const Case& given) {
   std::vector<Finding> findings;
@@ -49,6 +80,26 @@ std::vector<Finding> ask_links(const Case& given) {
   std::vector<Finding> findings = later(given);
   for (const Interface& interface : given.facts.interfaces) {
     findings.push_back(link_of(interface));
+  }
+  return findings;
+}
+
+std::vector<Finding> ask_mtu(const Case& given) {
+  std::vector<Finding> findings = later(given);
+  for (const Interface& interface : given.facts.interfaces) {
+    if (interface.is_there) {
+      findings.push_back(mtu_of(given, interface));
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> ask_pause(const Case& given) {
+  std::vector<Finding> findings = later(given);
+  for (const Interface& interface : given.facts.interfaces) {
+    if (interface.is_there) {
+      findings.push_back(pause_of(interface));
+    }
   }
   return findings;
 }

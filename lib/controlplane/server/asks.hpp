@@ -23,5 +23,7 @@ std::vector<Finding> ask_governors(const Case& given);
 std::vector<Finding> ask_idle_states(const Case& given);
 std::vector<Finding> ask_numa(const Case& given);
 std::vector<Finding> ask_links(const Case& given);
+std::vector<Finding> ask_mtu(const Case& given);
+std::vector<Finding> ask_pause(const Case& given);
 
 } // namespace weir::server

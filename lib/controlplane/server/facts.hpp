@@ -91,6 +91,12 @@ struct Iommu {
   bool is_intel = false;       // the CPU, which the kernel's command line depends on
 };
 
+/// A pause frame of either side stops the other's link (IEEE 802.3 annex 31B).
+struct Pause {
+  bool receives = false;
+  bool sends = false;
+};
+
 /// A network interface of the kernel's that a port works through.
 struct Interface {
   std::string port; // its name
@@ -99,6 +105,8 @@ struct Interface {
   bool is_up = false;            // by its administrator
   bool has_carrier = false;      // known only while it is up
   std::optional<int> speed = {}; // Mbit/s
+  unsigned mtu = 0;
+  std::optional<Pause> pause = {}; // nothing: the driver does not say
 };
 
 struct IdleState {

@@ -23,6 +23,8 @@ constexpr std::array kQuestions{
     Question{"idle states", ask_idle_states},
     Question{"NUMA", ask_numa},
     Question{"link", ask_links},
+    Question{"MTU", ask_mtu},
+    Question{"pause", ask_pause},
 };
 
 } // namespace

@@ -5,14 +5,14 @@
 
 namespace weir::server {
 
-Facts read_facts(const Tree& tree, const config::Config& config) {
+Facts read_facts(const Tree& tree, const config::Config& config, const PauseOf& pause_of) {
   Facts facts{.iommu = read_iommu(tree),
               .hugepages = read_hugepages(tree),
               .locked_memory = read_locked_memory(tree),
               .devices = read_devices(tree, config),
               .ice_package = find_ice_package(tree),
               .cpus = read_cpus(tree)};
-  facts.interfaces = read_interfaces(tree, config, facts.devices);
+  facts.interfaces = read_interfaces(tree, config, facts.devices, pause_of);
   return facts;
 }
 

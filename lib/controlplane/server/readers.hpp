@@ -21,7 +21,7 @@ std::vector<Device> read_devices(const Tree& tree, const config::Config& config)
 std::string find_ice_package(const Tree& tree);
 /// Those through which ports of the configuration work.
 std::vector<Interface> read_interfaces(const Tree& tree, const config::Config& config,
-                                       const std::vector<Device>& devices);
+                                       const std::vector<Device>& devices, const PauseOf& pause_of);
 std::vector<CpuFacts> read_cpus(const Tree& tree);
 
 } // namespace weir::server
