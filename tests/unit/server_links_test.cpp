@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <string>
 
@@ -101,6 +103,52 @@ TEST_F(Link, OfMellanoxIsThatOfItsInterface) {
     EXPECT_THAT(machine_.ask(question, config),
                 ElementsAre(finding(Rank::unknown, "port p1: not known before the start")));
   }
+}
+
+TEST(ControlSocket, IsAtAPlaceOfTheSwitchsOwn) {
+  test::FakeServer machine;
+  config::Config config;
+  config.control.is_default = false;
+  config.control.local = {"/run/weir/control.sock"};
+  auto found = machine.ask("control socket", config);
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "its folder is not there")));
+  EXPECT_THAT(found[0].mend, HasSubstr("/run/weir"));
+  machine.folder("/run/weir");
+  EXPECT_THAT(machine.ask("control socket", config),
+              ElementsAre(finding(Rank::fine, "/run/weir/control.sock")));
+  std::filesystem::permissions(machine.path() / "run/weir", std::filesystem::perms::all);
+  found = machine.ask("control socket", config);
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "may be written to by others")));
+  EXPECT_EQ(found[0].mend, "chmod go-w /run/weir");
+}
+
+TEST(ControlSocket, HasAListener) {
+  test::FakeServer machine;
+  config::Config config;
+  config.control.is_default = false;
+  config.control.local = {"/run/weir/control.sock"};
+  machine.folder("/run/weir");
+  const std::string head = "Num       RefCount Protocol Flags    Type St Inode Path\n";
+  machine.file(
+      "/proc/net/unix",
+      head + "0000000000000000: 00000003 00000000 00000000 0001 03 24 /run/weir/control.sock\n");
+  EXPECT_THAT(machine.ask("control socket", config), ElementsAre(finding(Rank::fine, "")));
+  machine.file(
+      "/proc/net/unix",
+      head + "0000000000000000: 00000002 00000000 00010000 0001 01 24 /run/weir/control.sock\n");
+  EXPECT_THAT(machine.ask("control socket", config),
+              ElementsAre(finding(Rank::unknown, "listens there already")));
+}
+
+/// Where the file names none.
+TEST(ControlSocket, IsInTheServicesFolder) {
+  test::FakeServer machine;
+  machine.folder("/run/weir");
+  EXPECT_THAT(machine.ask("control socket", {}), IsEmpty());
+  setenv("RUNTIME_DIRECTORY", "/run/weir:/run/other", 1);
+  EXPECT_THAT(machine.ask("control socket", {}),
+              ElementsAre(finding(Rank::fine, "/run/weir/control.sock")));
+  unsetenv("RUNTIME_DIRECTORY");
 }
 
 } // namespace

@@ -25,5 +25,6 @@ std::vector<Finding> ask_numa(const Case& given);
 std::vector<Finding> ask_links(const Case& given);
 std::vector<Finding> ask_mtu(const Case& given);
 std::vector<Finding> ask_pause(const Case& given);
+std::vector<Finding> ask_sockets(const Case& given);
 
 } // namespace weir::server

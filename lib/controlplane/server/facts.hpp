@@ -123,6 +123,15 @@ struct CpuFacts {
   std::vector<IdleState> idle_states; // none: the kernel does not choose
 };
 
+/// A Unix socket of the control service.
+struct SocketPlace {
+  std::string path;
+  bool has_folder = false;
+  bool may_write = false; // into the folder
+  std::string flaw;       // how others could take the folder's place; empty: they cannot
+  bool has_listener = false;
+};
+
 struct Facts {
   Iommu iommu;
   Hugepages hugepages;
@@ -131,6 +140,7 @@ struct Facts {
   std::string ice_package;     // the file that the ice driver loads; empty: there is none
   std::vector<Interface> interfaces;
   std::vector<CpuFacts> cpus; // all of this machine
+  std::vector<SocketPlace> sockets;
 };
 
 } // namespace weir::server

@@ -25,6 +25,7 @@ constexpr std::array kQuestions{
     Question{"link", ask_links},
     Question{"MTU", ask_mtu},
     Question{"pause", ask_pause},
+    Question{"control socket", ask_sockets},
 };
 
 } // namespace

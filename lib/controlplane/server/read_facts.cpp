@@ -11,7 +11,8 @@ Facts read_facts(const Tree& tree, const config::Config& config, const PauseOf& 
               .locked_memory = read_locked_memory(tree),
               .devices = read_devices(tree, config),
               .ice_package = find_ice_package(tree),
-              .cpus = read_cpus(tree)};
+              .cpus = read_cpus(tree),
+              .sockets = read_sockets(tree, config.control)};
   facts.interfaces = read_interfaces(tree, config, facts.devices, pause_of);
   return facts;
 }

@@ -23,5 +23,6 @@ std::string find_ice_package(const Tree& tree);
 std::vector<Interface> read_interfaces(const Tree& tree, const config::Config& config,
                                        const std::vector<Device>& devices, const PauseOf& pause_of);
 std::vector<CpuFacts> read_cpus(const Tree& tree);
+std::vector<SocketPlace> read_sockets(const Tree& tree, const config::ControlConfig& control);
 
 } // namespace weir::server
