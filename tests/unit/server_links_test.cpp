@@ -9,6 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <gmock/gmock.h>
+#include <memory>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <string>
 
 namespace weir::server_links_test {
@@ -149,6 +153,71 @@ TEST(ControlSocket, IsInTheServicesFolder) {
   EXPECT_THAT(machine.ask("control socket", {}),
               ElementsAre(finding(Rank::fine, "/run/weir/control.sock")));
   unsetenv("RUNTIME_DIRECTORY");
+}
+
+/// A certificate in PEM that ends so many seconds from now. Nobody has signed it.
+std::string certificate_for(long seconds) {
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), &X509_free);
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),
+                                                                &EVP_PKEY_free);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -1);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), seconds);
+  X509_set_pubkey(certificate.get(), key.get());
+  X509_sign(certificate.get(), key.get(), EVP_sha256());
+  const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), &BIO_free);
+  PEM_write_bio_X509(text.get(), certificate.get());
+  char* bytes = nullptr;
+  const long length = BIO_get_mem_data(text.get(), &bytes);
+  return {bytes, static_cast<std::size_t>(length)};
+}
+
+class Certificates : public testing::Test {
+ protected:
+  static constexpr long kDay = 86400;
+
+  Certificates() {
+    config_.control.tls =
+        config::TlsFiles{"/etc/weir/own.pem", "/etc/weir/key.pem", "/etc/weir/ca.pem"};
+    machine_.file("/etc/weir/own.pem", certificate_for(400 * kDay + 60));
+    machine_.file("/etc/weir/key.pem", "a key");
+    machine_.file("/etc/weir/ca.pem", certificate_for(31 * kDay + 60));
+  }
+
+  auto asked() const { return machine_.ask("certificates", config_); }
+
+  test::FakeServer machine_;
+  config::Config config_;
+};
+
+TEST_F(Certificates, LastLongEnough) {
+  EXPECT_THAT(
+      asked(),
+      ElementsAre(
+          finding(Rank::fine, "control.tls.certificate: /etc/weir/own.pem ends in 400 days"),
+          finding(Rank::fine, "control.tls.key: /etc/weir/key.pem"),
+          finding(Rank::fine, "control.tls.client_authority: /etc/weir/ca.pem ends in 31 days")));
+  EXPECT_THAT(machine_.ask("certificates", {}), IsEmpty());
+}
+
+TEST_F(Certificates, EndSoon) {
+  machine_.file("/etc/weir/ca.pem", certificate_for(29 * kDay + 60));
+  const auto found = asked();
+  EXPECT_THAT(found[2], finding(Rank::warning, "/etc/weir/ca.pem ends in 29 days"));
+  EXPECT_THAT(found[2].mend, HasSubstr("openssl x509"));
+}
+
+TEST_F(Certificates, AreOver) {
+  machine_.file("/etc/weir/own.pem", certificate_for(400 * kDay) + certificate_for(-3 * kDay - 60));
+  EXPECT_THAT(asked()[0], finding(Rank::warning, "has ended 3 days ago"))
+      << "one of a chain is enough";
+}
+
+TEST_F(Certificates, AreNotThere) {
+  machine_.file("/etc/weir/own.pem", "no certificate\n");
+  machine_.without("/etc/weir/key.pem");
+  const auto found = asked();
+  EXPECT_THAT(found[0], finding(Rank::warning, "/etc/weir/own.pem has no certificate"));
+  EXPECT_THAT(found[1], finding(Rank::warning, "/etc/weir/key.pem cannot be read by this user"));
 }
 
 } // namespace

@@ -26,5 +26,6 @@ std::vector<Finding> ask_links(const Case& given);
 std::vector<Finding> ask_mtu(const Case& given);
 std::vector<Finding> ask_pause(const Case& given);
 std::vector<Finding> ask_sockets(const Case& given);
+std::vector<Finding> ask_certificates(const Case& given);
 
 } // namespace weir::server

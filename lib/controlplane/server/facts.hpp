@@ -132,6 +132,15 @@ struct SocketPlace {
   bool has_listener = false;
 };
 
+/// A PEM file of control.tls.
+struct PemFile {
+  std::string key; // in the configuration
+  std::string path;
+  bool is_readable = false;
+  // Seconds until the first of its certificates ends; negative: it has.
+  std::optional<std::int64_t> seconds_left = {};
+};
+
 struct Facts {
   Iommu iommu;
   Hugepages hugepages;
@@ -141,6 +150,7 @@ struct Facts {
   std::vector<Interface> interfaces;
   std::vector<CpuFacts> cpus; // all of this machine
   std::vector<SocketPlace> sockets;
+  std::vector<PemFile> pem_files;
 };
 
 } // namespace weir::server

@@ -26,6 +26,7 @@ constexpr std::array kQuestions{
     Question{"MTU", ask_mtu},
     Question{"pause", ask_pause},
     Question{"control socket", ask_sockets},
+    Question{"certificates", ask_certificates},
 };
 
 } // namespace

@@ -2,8 +2,14 @@
 #include "files/trusted_folder.hpp"
 #include "server/readers.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <sstream>
 #include <unistd.h>
 
@@ -42,6 +48,35 @@ SocketPlace read_socket(const Tree& tree, const std::string& path) {
           .has_listener = has_listener(tree, path)};
 }
 
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+
+Certificate next_certificate(BIO* reader) {
+  return {PEM_read_bio_X509(reader, nullptr, nullptr, nullptr), &X509_free};
+}
+
+std::optional<std::int64_t> seconds_left(const X509* certificate) {
+  constexpr std::int64_t day = 86400;
+  int days = 0;
+  int seconds = 0;
+  if (ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate)) != 1) {
+    return std::nullopt;
+  }
+  return days * day + seconds;
+}
+
+PemFile read_pem_file(const Tree& tree, const std::string& key, const std::string& path) {
+  const std::string text = tree.text(path);
+  PemFile file{.key = "control.tls." + key, .path = path, .is_readable = !text.empty()};
+  const std::unique_ptr<BIO, decltype(&BIO_free)> reader(
+      BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), &BIO_free);
+  for (auto one = next_certificate(reader.get()); one; one = next_certificate(reader.get())) {
+    if (const auto left = seconds_left(one.get())) {
+      file.seconds_left = std::min(file.seconds_left.value_or(*left), *left);
+    }
+  }
+  return file;
+}
+
 } // namespace
 
 std::vector<SocketPlace> read_sockets(const Tree& tree, const config::ControlConfig& control) {
@@ -50,6 +85,15 @@ std::vector<SocketPlace> read_sockets(const Tree& tree, const config::ControlCon
     places.push_back(read_socket(tree, path));
   }
   return places;
+}
+
+std::vector<PemFile> read_pem_files(const Tree& tree, const config::ControlConfig& control) {
+  if (!control.tls) {
+    return {};
+  }
+  return {read_pem_file(tree, "certificate", control.tls->certificate),
+          read_pem_file(tree, "key", control.tls->key),
+          read_pem_file(tree, "client_authority", control.tls->client_authority)};
 }
 
 } // namespace weir::server

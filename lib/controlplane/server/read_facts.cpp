@@ -12,7 +12,8 @@ Facts read_facts(const Tree& tree, const config::Config& config, const PauseOf& 
               .devices = read_devices(tree, config),
               .ice_package = find_ice_package(tree),
               .cpus = read_cpus(tree),
-              .sockets = read_sockets(tree, config.control)};
+              .sockets = read_sockets(tree, config.control),
+              .pem_files = read_pem_files(tree, config.control)};
   facts.interfaces = read_interfaces(tree, config, facts.devices, pause_of);
   return facts;
 }

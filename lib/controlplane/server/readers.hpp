@@ -24,5 +24,6 @@ std::vector<Interface> read_interfaces(const Tree& tree, const config::Config& c
                                        const std::vector<Device>& devices, const PauseOf& pause_of);
 std::vector<CpuFacts> read_cpus(const Tree& tree);
 std::vector<SocketPlace> read_sockets(const Tree& tree, const config::ControlConfig& control);
+std::vector<PemFile> read_pem_files(const Tree& tree, const config::ControlConfig& control);
 
 } // namespace weir::server
