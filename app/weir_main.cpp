@@ -4,6 +4,7 @@
 
 #include "build_parts.hpp"
 #include "check_files.hpp"
+#include "check_server.hpp"
 #include "command/commands.hpp"
 #include "complaint.hpp"
 #include "config/config.hpp"
@@ -66,6 +67,7 @@ constexpr int kExitConfig = 2;
 constexpr const char* kHead =
     "usage: weir --config FILE [--cmd-file FILE] [--no-interactive] [-- EAL options]\n"
     "       weir --config FILE --dry-run\n"
+    "       weir --config FILE --check-server [--json]\n"
     "       weir --check FILE...\n"
     "\n"
     "Forwards Ethernet frames between the ports that FILE names, and adds the tensors of the rings "
@@ -78,9 +80,9 @@ constexpr const char* kTail =
     "\n"
     "SIGINT, SIGTERM and quit let running collectives end (drain_s in FILE); a second signal does "
     "not.\n"
-    "Exit: 0 after SIGINT, SIGTERM or quit, and files that are in order; 1 it failed; 2 wrong "
-    "usage, a mistake in FILE, or too "
-    "little memory.\n";
+    "Exit: 0 after SIGINT, SIGTERM or quit, files that are in order, and a machine on which the "
+    "switch would start; 1 it failed; 2 wrong usage, a mistake in FILE, too little memory, or a "
+    "machine on which it would not start.\n";
 
 struct Options {
   std::string config;
@@ -88,7 +90,9 @@ struct Options {
   bool interactive = true;
   std::optional<std::string> forgotten_tenant;
   bool checks = false;
-  bool is_dry_run = false;      // of config
+  bool is_dry_run = false;  // of config
+  bool asks_server = false; // whether it suits config
+  app::Form form = app::Form::text;
   std::span<char* const> files; // to check
   std::vector<std::string> eal;
 };
@@ -107,6 +111,12 @@ std::vector<app::Option> options_of(Options& o) {
        "read FILEs, compare those of several switches along their rings' trees (SWITCH.yaml each), "
        "and end: no port is touched",
        [&](auto) { o.checks = true; }},
+      {"check-server", nullptr,
+       "tell what of this machine suits FILE and what does not, with the commands that mend it, "
+       "and "
+       "end: no port is touched",
+       [&](auto) { o.asks_server = true; }},
+      {"json", nullptr, "--check-server answers in JSON", [&](auto) { o.form = app::Form::json; }},
       {"forget-neighbours", "TENANT",
        "forget the tenant's former rings (\"\": those of no tenant) while no switch runs, and end: "
        "only when all their jobs' processes have ended, or their raw data may pass",
@@ -133,6 +143,9 @@ Options parse_options(int argc, char** argv) {
   }
   if (options.config.empty()) {
     throw UsageError("--config is needed; see weir --help");
+  }
+  if (options.form == app::Form::json && !options.asks_server) {
+    throw UsageError("--json: found no --check-server, which it is for; see weir --help");
   }
   if (!line.words.empty() && !line.has_separator) {
     throw UsageError(
@@ -378,6 +391,14 @@ void forget(const std::string& tenant, const config::Config& config) {
   app::say(fmt::format("weir: rings of {} forgotten: {}\n", whose, rings));
 }
 
+app::Forecast ask_server(const Options& options) {
+  config::Config config = config::load_config(options.config);
+  app::check_build(config, options.config);
+  control::take_lcores(config);
+  config.eal_options.insert(config.eal_options.end(), options.eal.begin(), options.eal.end());
+  return app::check_server(config, options.form);
+}
+
 template <typename... Kinds>
 bool is_one_of(const std::exception& error) {
   return (... || (dynamic_cast<const Kinds*>(&error) != nullptr));
@@ -396,6 +417,9 @@ int main(int argc, char** argv) {
     const Options options = parse_options(argc, argv);
     if (options.is_dry_run) {
       return app::try_out(options.config) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
+    }
+    if (options.asks_server) {
+      return ask_server(options) == app::Forecast::starts ? EXIT_SUCCESS : kExitConfig;
     }
     if (options.checks) {
       return app::check_files(options.files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
