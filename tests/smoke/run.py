@@ -58,6 +58,7 @@ import test_reload  # noqa: F401
 import test_replay  # noqa: F401
 import test_restarts  # noqa: F401
 import test_rings  # noqa: F401
+import test_server  # noqa: F401
 import test_shared_nics  # noqa: F401
 import test_split  # noqa: F401
 import test_sparse  # noqa: F401
