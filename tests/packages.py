@@ -226,6 +226,7 @@ def check_unit(made: Made) -> None:
     made.machine.run("systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSED}", UNIT)
     made.machine.run("systemctl", "start", UNIT)
     wait_for(lambda: made.machine.unit("StatusText") == "forwards", 10, "systemd does not hear that it forwards")
+    expect("the switch would start: wrong 0, " in made.machine.journal(), f"the server is not checked:\n{made.machine.journal()}")
 
 
 def hexadecimal(process: str, name: str) -> int:
