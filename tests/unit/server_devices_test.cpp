@@ -69,6 +69,16 @@ TEST_F(Nic, IsNotThere) {
   EXPECT_THAT(machine_.ask("driver", with_device("0000:17:00.1")), IsEmpty());
 }
 
+/// The first configuration of an installation has this option.
+TEST_F(Nic, IsHiddenFromEal) {
+  auto config = with_nic();
+  config.eal_options = {"--no-huge", "--no-pci"};
+  EXPECT_THAT(machine_.ask("device", config),
+              ElementsAre(finding(Rank::fine, "is there"), finding(Rank::wrong, "--no-pci")));
+  config.ports[0].device = "net_tap0";
+  EXPECT_THAT(machine_.ask("device", config), IsEmpty());
+}
+
 TEST_F(Nic, IsSomethingElse) {
   put("class", "0x010802\n");
   EXPECT_THAT(asked("device"),

@@ -105,6 +105,11 @@ std::vector<Finding> ask_devices(const Case& given) {
   for (const Device& device : given.facts.devices) {
     findings.push_back(existence_of(device));
   }
+  const auto& options = given.config.eal_options;
+  if (!findings.empty() && std::ranges::find(options, "--no-pci") != options.end()) {
+    findings.push_back({Rank::wrong, "EAL looks for no PCI device, by --no-pci",
+                        "# take --no-pci out of eal.options"});
+  }
   return findings;
 }
 
