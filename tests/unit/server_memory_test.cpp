@@ -162,6 +162,10 @@ TEST(LockedMemory, IsWrongWhereANicNeedsMore) {
   const auto found = machine.ask("locked memory", with_nic(), 577);
   EXPECT_THAT(found, ElementsAre(finding(Rank::wrong, "at most 8 MiB; the NICs need 577")));
   EXPECT_THAT(found[0].mend, HasSubstr("ulimit -l unlimited"));
+  auto more = with_nic();
+  more.eal_options = {"--socket-mem", "6,3"};
+  EXPECT_THAT(machine.ask("locked memory", more, 8),
+              ElementsAre(finding(Rank::wrong, "8 MiB; the NICs need 9")));
   EXPECT_THAT(machine.ask("locked memory", with_nic(), 8),
               ElementsAre(finding(Rank::fine, "8 MiB")));
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 namespace weir::server {
 namespace {
@@ -133,7 +134,7 @@ std::vector<Finding> ask_hugepages(const Case& given) {
   return findings;
 }
 
-/// VFIO and verbs count what they pin against the limit.
+/// VFIO and verbs count what they pin against the limit: all that EAL has.
 std::vector<Finding> ask_locked_memory(const Case& given) {
   constexpr std::uint64_t mib = 1 << 20;
   const LockedMemory& memory = given.facts.locked_memory;
@@ -143,10 +144,13 @@ std::vector<Finding> ask_locked_memory(const Case& given) {
   if (memory.is_exempt || !memory.limit_bytes) {
     return {{Rank::fine, "no limit for this process"}};
   }
+  const EalMemory eal = eal_memory(given.config.eal_options);
+  const std::uint64_t pinned_mib =
+      std::max({given.needed_mib, eal.taken_mib,
+                std::accumulate(eal.mib_of_node.begin(), eal.mib_of_node.end(), std::uint64_t{0})});
   const std::uint64_t limit_mib = *memory.limit_bytes / mib;
-  const std::string found =
-      fmt::format("at most {} MiB; the NICs need {}", limit_mib, given.needed_mib);
-  if (limit_mib >= given.needed_mib) {
+  const std::string found = fmt::format("at most {} MiB; the NICs need {}", limit_mib, pinned_mib);
+  if (limit_mib >= pinned_mib) {
     return {{Rank::fine, found}};
   }
   return {{Rank::wrong, found, "ulimit -l unlimited # for a service: LimitMEMLOCK=infinity"}};
