@@ -1130,15 +1130,34 @@ TEST(MemoryTable, ResolvesWithinOneRegion) {
   EXPECT_FALSE(table.add(7, 5000, second)) << "key taken";
   EXPECT_FALSE(table.add(8, ~std::uint64_t{0}, second)) << "wraps";
   EXPECT_TRUE(table.add(9, second));
-  EXPECT_EQ(table.resolve(7, 1010, 90)->data(), first.data() + 10);
-  EXPECT_EQ(table.resolve(3, 1100, 100)->data(), second.data());
-  EXPECT_EQ(table.resolve(9, reinterpret_cast<std::uintptr_t>(second.data()) + 5, 1)->data(),
+  EXPECT_EQ(table.resolve(7, 1010, 90, Access::write)->data(), first.data() + 10);
+  EXPECT_EQ(table.resolve(3, 1100, 100, Access::write)->data(), second.data());
+  EXPECT_EQ(table.resolve(9, reinterpret_cast<std::uintptr_t>(second.data()) + 5, 1, Access::write)
+                ->data(),
             second.data() + 5);
-  EXPECT_FALSE(table.resolve(7, 1050, 100)) << "into the neighbour";
-  EXPECT_FALSE(table.resolve(7, 1010, ~std::uint64_t{0}));
+  EXPECT_FALSE(table.resolve(7, 1050, 100, Access::write)) << "into the neighbour";
+  EXPECT_FALSE(table.resolve(7, 1010, ~std::uint64_t{0}, Access::write));
   EXPECT_TRUE(table.remove(7));
   EXPECT_FALSE(table.remove(7));
-  EXPECT_FALSE(table.resolve(7, 1010, 1));
+  EXPECT_FALSE(table.resolve(7, 1010, 1, Access::write));
+}
+
+TEST(MemoryTable, GivesARegionForWhatItAllowsAlone) {
+  struct Row {
+    Access allowed;
+    bool write, read, both;
+  };
+
+  for (const Row& row :
+       {Row{Access::write, true, false, false}, Row{Access::read, false, true, false},
+        Row{Access::read_and_write, true, true, true}}) {
+    Bytes bytes(10);
+    MemoryTable table;
+    table.add(7, 1000, bytes, row.allowed);
+    EXPECT_EQ(table.resolve(7, 1000, 10, Access::write).has_value(), row.write);
+    EXPECT_EQ(table.resolve(7, 1000, 10, Access::read).has_value(), row.read);
+    EXPECT_EQ(table.resolve(7, 1000, 10, Access::read_and_write).has_value(), row.both);
+  }
 }
 
 // --- device -------------------------------------------------------------------------------------

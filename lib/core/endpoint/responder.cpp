@@ -183,7 +183,8 @@ Responder::Judgement Responder::place_write(const wire::Packet& packet,
   // checks its own range, because a region may be removed in between.
   const std::uint32_t offset = message.received - packet.payload_bytes;
   const std::uint32_t reach = offset == 0 ? message.length : packet.payload_bytes;
-  const auto memory = memory_.resolve(message.remote_key, message.address + offset, reach);
+  const auto memory =
+      memory_.resolve(message.remote_key, message.address + offset, reach, Access::write);
   if (!memory) {
     return {Verdict::access_error};
   }
