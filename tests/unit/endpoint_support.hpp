@@ -5,6 +5,7 @@
 
 #include "endpoint/packet_writer.hpp"
 #include "endpoint/queue_pair.hpp"
+#include "wire/headers.hpp"
 #include "wire/parse.hpp"
 #include "wire/psn.hpp"
 
@@ -12,8 +13,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -154,6 +159,67 @@ inline std::vector<Status> statuses_of(QueuePair& queue_pair) {
     statuses.push_back(completion.status);
   }
   return statuses;
+}
+
+/// The frames of a scenario of endpoint_vectors.py, which are scapy's.
+inline std::vector<Bytes> vectors_of(const std::string& scenario) {
+  static const auto all = [] {
+    std::map<std::string, std::vector<Bytes>> frames;
+    std::ifstream file(WEIR_SOURCE_ROOT "/tests/unit/endpoint_vectors.txt");
+    for (std::string name, hex; file >> name >> hex;) {
+      Bytes& frame = frames[name].emplace_back();
+      for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+        frame.push_back(static_cast<std::uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+      }
+    }
+    return frames;
+  }();
+  const auto found = all.find(scenario);
+  return found == all.end() ? std::vector<Bytes>{} : found->second;
+}
+
+inline const wire::Bth& bth_of(const Bytes& frame) {
+  return wire::view_as<wire::Bth>(frame.data() + wire::parse(frame).bth_offset);
+}
+
+inline const wire::Aeth& aeth_of(const Bytes& frame) {
+  return wire::view_as<wire::Aeth>(frame.data() + wire::parse(frame).bth_offset +
+                                   sizeof(wire::Bth));
+}
+
+inline void put(Bytes& frame, std::size_t at, std::initializer_list<int> bytes) {
+  for (const int byte : bytes) {
+    frame[at++] = static_cast<std::uint8_t>(byte);
+  }
+}
+
+/// Fixed offsets in the captures' frames: Ethernet, IPv4 without options, UDP, BTH.
+namespace offset {
+inline constexpr std::size_t ip_id = 18;
+inline constexpr std::size_t ip_checksum = 24;
+inline constexpr std::size_t source = 26;
+inline constexpr std::size_t destination = 30;
+inline constexpr std::size_t udp_source_port = 34;
+inline constexpr std::size_t opcode = 42;
+inline constexpr std::size_t destination_qp = 47;
+inline constexpr std::size_t psn = 51;
+inline constexpr std::size_t extension = 54;
+} // namespace offset
+
+inline std::uint64_t number_at(const Bytes& frame, std::size_t at, std::size_t bytes) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    number = number << 8 | frame[at + i];
+  }
+  return number;
+}
+
+/// rxe counts its IP IDs; ours are zero. All else must be equal.
+inline Bytes without_ip_id(Bytes frame) {
+  put(frame, offset::ip_id, {0, 0});
+  put(frame, offset::ip_checksum, {0, 0});
+  put(frame, frame.size() - 4, {0, 0, 0, 0});
+  return frame;
 }
 
 } // namespace weir::endpoint

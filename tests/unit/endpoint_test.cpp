@@ -56,22 +56,6 @@ static_assert(wire::kind_of(0xe0) == wire::SyndromeKind::reserved);
 
 // --- frames against scapy's ---------------------------------------------------------------------
 
-std::vector<Bytes> vectors_of(const std::string& scenario) {
-  static const auto all = [] {
-    std::map<std::string, std::vector<Bytes>> frames;
-    std::ifstream file(WEIR_SOURCE_ROOT "/tests/unit/endpoint_vectors.txt");
-    for (std::string name, hex; file >> name >> hex;) {
-      Bytes& frame = frames[name].emplace_back();
-      for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-        frame.push_back(static_cast<std::uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
-      }
-    }
-    return frames;
-  }();
-  const auto found = all.find(scenario);
-  return found == all.end() ? std::vector<Bytes>{} : found->second;
-}
-
 struct RequestRow {
   std::string scenario;
   SendKind kind;
@@ -189,15 +173,6 @@ INSTANTIATE_TEST_SUITE_P(All, ReplyFrames,
                          testing::Combine(testing::ValuesIn(kReplyRows), testing::Values(4, 6)));
 
 // --- packets of our own making ------------------------------------------------------------------
-
-const wire::Bth& bth_of(const Bytes& frame) {
-  return wire::view_as<wire::Bth>(frame.data() + wire::parse(frame).bth_offset);
-}
-
-const wire::Aeth& aeth_of(const Bytes& frame) {
-  return wire::view_as<wire::Aeth>(frame.data() + wire::parse(frame).bth_offset +
-                                   sizeof(wire::Bth));
-}
 
 /// Computes a new ICRC after a test's change to a frame.
 void sign(Bytes& bytes) {
@@ -906,12 +881,6 @@ struct DropRow {
   std::uint64_t Statistics::*counter;
 };
 
-void put(Bytes& frame, std::size_t at, std::initializer_list<int> bytes) {
-  for (const int byte : bytes) {
-    frame[at++] = static_cast<std::uint8_t>(byte);
-  }
-}
-
 /// Frames of a write of 10 bytes over IPv4: BTH at 42, ICRC at 82.
 TEST(QueuePair, DropsUnderAName) {
   const std::vector<DropRow> rows{
@@ -1240,27 +1209,6 @@ TEST(Device, DeadlineIsTheEarliest) {
 
 // --- frames of Linux soft-RoCE ------------------------------------------------------------------
 
-/// Fixed offsets in the captures' frames: Ethernet, IPv4 without options, UDP, BTH.
-namespace offset {
-constexpr std::size_t ip_id = 18;
-constexpr std::size_t ip_checksum = 24;
-constexpr std::size_t source = 26;
-constexpr std::size_t destination = 30;
-constexpr std::size_t udp_source_port = 34;
-constexpr std::size_t opcode = 42;
-constexpr std::size_t destination_qp = 47;
-constexpr std::size_t psn = 51;
-constexpr std::size_t extension = 54;
-} // namespace offset
-
-std::uint64_t number_at(const Bytes& frame, std::size_t at, std::size_t bytes) {
-  std::uint64_t number = 0;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    number = number << 8 | frame[at + i];
-  }
-  return number;
-}
-
 /// One direction of a captured connection: the requests from rank 0 to rank 1 and the replies.
 struct Captured {
   std::vector<Bytes> requests;
@@ -1343,14 +1291,6 @@ struct NaiveMemory {
     return opcode == 6 || opcode == 10 || opcode == 11;
   }
 };
-
-/// rxe counts its IP IDs; ours are zero. All else must be equal.
-Bytes without_ip_id(Bytes frame) {
-  put(frame, offset::ip_id, {0, 0});
-  put(frame, offset::ip_checksum, {0, 0});
-  put(frame, frame.size() - 4, {0, 0, 0, 0});
-  return frame;
-}
 
 struct CaptureRow {
   const char* name;
