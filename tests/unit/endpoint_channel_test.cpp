@@ -4,11 +4,8 @@
 /// All that was sent must arrive once and in order.
 
 #include "endpoint/queue_pair.hpp"
+#include "endpoint_channel.hpp"
 #include "endpoint_support.hpp"
-#include "netsim/event_queue.hpp"
-#include "network/carrier.hpp"
-#include "network/deadline_timer.hpp"
-#include "network/packet_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,12 +17,6 @@
 
 namespace weir::endpoint::endpoint_channel_test {
 namespace {
-
-using network::Dice;
-using network::kPercent;
-using network::LinkTraits;
-using network::Ppm;
-using network::Time;
 
 constexpr std::size_t kMostPackets = 10; // of a message, 256 bytes each
 
@@ -39,83 +30,6 @@ Bytes counting_bytes(std::size_t first, std::size_t length) {
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
   return {begin, begin + static_cast<std::ptrdiff_t>(length)};
 }
-
-/// Every frame takes 5 µs, a late one up to 60 µs more, so that later ones overtake it.
-constexpr LinkTraits kCalm{
-    .delay = 5000, .spread = 60'000, .late = 0, .order = LinkTraits::Order::free};
-
-/// A link to each of two ends, their timers, and the time.
-class Channel : public network::Carrier<network::PacketPool<network::Packet>, std::size_t> {
- public:
-  using Ends = std::array<QueuePair*, 2>;
-
-  /// Frames are of `longest_frame` bytes at most.
-  Channel(const LinkTraits& traits, std::size_t longest_frame, Dice& dice)
-      : Carrier(packets_, dice), packets_(longest_frame), links_{Link(traits), Link(traits)} {}
-
-  TimePoint time() const { return network::endpoint_time(now_); }
-
-  void send(std::size_t to, std::span<const std::uint8_t> bytes) {
-    carry(links_[to], packets_.make(bytes), to);
-  }
-
-  /// Sets the timer of an end.
-  void arm(std::size_t end, const QueuePair& queue_pair) {
-    if (const auto time = timers_[end].set(queue_pair.next_deadline())) {
-      events_.push(*time, {.end = end});
-    }
-  }
-
-  /// A frame is under way or a timer runs.
-  bool has_events() const { return !events_.empty(); }
-
-  /// Goes on to the next arrival or timer.
-  void advance(const Ends& ends) {
-    const auto [at, event] = events_.pop();
-    now_ = std::max(now_, at);
-    if (event.packet != nullptr) {
-      ends[event.end]->receive(std::span(event.packet->data, event.packet->length), time());
-      packets_.free(*event.packet);
-    } else if (timers_[event.end].goes_off(now_)) {
-      ends[event.end]->expire(time());
-    }
-  }
-
-  /// From now on nothing arrives any more but what is under way.
-  void fall_silent() {
-    links_[0].set_down();
-    links_[1].set_down();
-  }
-
- private:
-  using Link = network::Link;
-
-  struct Event {
-    std::size_t end = 0;
-    Packet* packet = nullptr; // none: the end's timer
-  };
-
-  Time now() const override { return now_; }
-
-  void arrive(Time time, Packet& packet, const std::size_t& end) override {
-    events_.push(time, {end, &packet});
-  }
-
-  /// Or cuts the end off.
-  void damage(Packet& packet) override {
-    if (dice().chance(20 * kPercent)) {
-      packet.length = static_cast<std::uint32_t>(dice().below(packet.length));
-      return;
-    }
-    Carrier::damage(packet);
-  }
-
-  network::PacketPool<network::Packet> packets_;
-  netsim::EventQueue<Event> events_;
-  std::array<Link, 2> links_; // by the end that they lead to
-  std::array<network::DeadlineTimer, 2> timers_;
-  Time now_ = static_cast<Time>(kStart.time_since_epoch().count());
-};
 
 struct Plan {
   QueuePairConfig config;
@@ -336,30 +250,13 @@ Plan random_plan(Dice& dice) {
   plan.config.send_depth = static_cast<std::uint32_t>(dice.between(1, 6));
   plan.config.receive_depth = static_cast<std::uint32_t>(dice.between(1, 6));
   plan.config.rnr_timer = 2;
-  const auto psn = [&dice] { // half of them soon wrap
-    return static_cast<std::uint32_t>(dice.chance(50 * kPercent) ? 0xffffff - dice.below(60)
-                                                                 : dice.below(1 << 24));
-  };
-  plan.config.send_psn = psn();
-  plan.config.receive_psn = psn();
-  const auto less_than = [&dice](unsigned percent) {
-    return static_cast<Ppm>(dice.below(percent) * kPercent);
-  };
-  plan.links = kCalm;
-  plan.links.loss = less_than(6);
-  plan.links.duplication = less_than(11);
-  plan.links.late = less_than(11);
-  plan.links.corruption = less_than(3);
+  plan.config.send_psn = random_psn(dice);
+  plan.config.receive_psn = random_psn(dice);
+  plan.links = random_links(dice);
   plan.messages = 24;
   plan.max_message_bytes = dice.between(0, kMostPackets - 1) * 256 + dice.between(1, 256);
   plan.receive_late = dice.chance(30 * kPercent) ? 50 * kPercent : 0;
   return plan;
-}
-
-void add(Statistics& total, const Statistics& more) {
-  for (const CounterInfo& counter : kCounters) {
-    total.*counter.value += more.*counter.value;
-  }
 }
 
 TEST(Channel, EveryMessageArrivesOnceInOrder) {
