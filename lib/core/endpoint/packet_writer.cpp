@@ -3,6 +3,7 @@
 
 #include "wire/icrc.hpp"
 #include "wire/ipv4_checksum.hpp"
+#include "wire/syndrome.hpp"
 
 #include <cstring>
 
@@ -125,12 +126,10 @@ std::size_t PacketWriter::write_request(std::span<std::uint8_t> buffer, const Re
   }
   std::uint8_t* const frame = buffer.data();
   const wire::OpcodeInfo& info = wire::info_of(static_cast<std::uint8_t>(header.opcode));
-  const std::size_t pad = (0 - payload.size()) & 0x3; // IBTA §9.2.3: PadCnt
   wire::Bth& bth = start(frame, header.opcode, header.psn);
-  bth.flags = static_cast<std::uint8_t>(pad << 4);
   bth.ack_request = static_cast<std::uint8_t>(header.ack_request);
   std::uint8_t* at = frame + template_bytes_;
-  if (info.has_reth != 0) {
+  if (info.has_reth != 0 || header.opcode == wire::Opcode::read_request) {
     at = append_struct(at,
                        wire::Reth{wire::be64(header.remote_address), wire::be32(header.remote_key),
                                   wire::be32(header.message_bytes)});
@@ -138,9 +137,33 @@ std::size_t PacketWriter::write_request(std::span<std::uint8_t> buffer, const Re
   if (info.has_immediate != 0) {
     at = append_struct(at, wire::ImmDt{wire::be32(header.immediate)});
   }
+  return finish_payload(frame, at, payload);
+}
+
+/// Appends payload and pad at `at`.
+std::size_t PacketWriter::finish_payload(std::uint8_t* frame, std::uint8_t* at,
+                                         const Gather& payload) {
+  const std::size_t pad = (0 - payload.size()) & 0x3; // IBTA §9.2.3: PadCnt
+  wire::view_as<wire::Bth>(frame + frame_.packet.bth_offset).flags =
+      static_cast<std::uint8_t>(pad << 4);
   at = append(append(at, payload.first), payload.second);
   std::memset(at, 0, pad);
   return finish(frame, static_cast<std::size_t>(at - frame) + pad);
+}
+
+std::size_t PacketWriter::write_read_response(std::span<std::uint8_t> buffer,
+                                              const ReadResponseHeader& header,
+                                              const Gather& payload) {
+  if (buffer.size() < max_frame_bytes_) {
+    return 0;
+  }
+  std::uint8_t* const frame = buffer.data();
+  start(frame, header.opcode, header.psn);
+  std::uint8_t* at = frame + template_bytes_;
+  if (header.opcode != wire::Opcode::read_response_middle) { // IBTA table 38
+    at = append_struct(at, wire::Aeth{wire::kAckUnlimited, wire::be24(header.message_sequence)});
+  }
+  return finish_payload(frame, at, payload);
 }
 
 std::size_t PacketWriter::write_acknowledge(std::span<std::uint8_t> buffer,

@@ -34,6 +34,13 @@ struct AcknowledgeHeader {
   std::uint32_t message_sequence = 0; // 24 bits
 };
 
+/// The opcode decides whether there is an AETH.
+struct ReadResponseHeader {
+  wire::Opcode opcode = wire::Opcode::read_response_only;
+  std::uint32_t psn = 0;
+  std::uint32_t message_sequence = 0; // 24 bits
+};
+
 /// Builds the RoCEv2 frames of one connection, from Ethernet header to ICRC. Every function returns
 /// the frame's length without FCS, or 0 when the buffer is shorter than max_frame_bytes().
 class PacketWriter {
@@ -42,6 +49,8 @@ class PacketWriter {
 
   std::size_t write_request(std::span<std::uint8_t> buffer, const RequestHeader& header,
                             const Gather& payload);
+  std::size_t write_read_response(std::span<std::uint8_t> buffer, const ReadResponseHeader& header,
+                                  const Gather& payload);
   std::size_t write_acknowledge(std::span<std::uint8_t> buffer, const AcknowledgeHeader& header);
 
   std::size_t max_frame_bytes() const { return max_frame_bytes_; }
@@ -55,6 +64,7 @@ class PacketWriter {
   void prepare_ipv6(const QueuePairConfig& config);
   void prepare_transport(const QueuePairConfig& config);
   wire::Bth& start(std::uint8_t* frame, wire::Opcode opcode, std::uint32_t psn) const;
+  std::size_t finish_payload(std::uint8_t* frame, std::uint8_t* at, const Gather& payload);
   std::size_t finish(std::uint8_t* frame, std::size_t end);
 
   // The first bytes of every frame, with lengths of zero.
