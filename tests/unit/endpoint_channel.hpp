@@ -116,6 +116,11 @@ inline std::uint32_t random_psn(Dice& dice) {
                                                                : dice.below(1 << 24));
 }
 
+/// What READs alone count.
+inline constexpr std::array kReadCounters{
+    &Statistics::read_responses_sent, &Statistics::read_responses_received,
+    &Statistics::missing_responses, &Statistics::forgotten_reads};
+
 inline void add(Statistics& total, const Statistics& more) {
   for (const CounterInfo& counter : kCounters) {
     total.*counter.value += more.*counter.value;

@@ -20,12 +20,16 @@ namespace weir::endpoint {
   X(naks_sent, "NAKs sent, RNR NAKs aside")                                                        \
   X(rnr_naks_sent, "RNR NAKs sent")                                                                \
   X(acks_received, "ACKs that acknowledged something new")                                         \
+  X(read_responses_sent, "READ responses sent")                                                    \
+  X(read_responses_received, "READ responses that brought new data")                               \
+  X(missing_responses, "times that a later answer showed READ responses to be missing")            \
+  X(forgotten_reads, "repeats of READs that are not remembered: dropped")                          \
   X(naks_received, "NAKs obeyed, RNR NAKs aside")                                                  \
   X(rnr_naks_received, "RNR NAKs obeyed")                                                          \
-  X(stale_acks, "ACKs and NAKs for nothing in flight: repeats and ghosts, ignored")                \
+  X(stale_acks, "ACKs, NAKs and READ responses for nothing in flight: repeats, ghosts; ignored")   \
   X(cnps_received, "congestion notifications, ignored")                                            \
   X(timeouts, "ACK timer ran out")                                                                 \
-  X(duplicates, "request packets already executed: acknowledged again, not executed")              \
+  X(duplicates, "request packets already executed: answered again; only READs execute again")      \
   X(out_of_sequence, "request packets after a gap: dropped")                                       \
   X(bad_icrc, "dropped: ICRC does not match")                                                      \
   X(malformed, "dropped: lengths or fields contradict each other")                                 \
