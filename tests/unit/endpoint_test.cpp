@@ -1063,6 +1063,7 @@ TEST(QueuePair, RefusesBadConfigurations) {
       {"window is 0", [](auto& c) { c.window = 0; }},
       {"send_depth is 0", [](auto& c) { c.send_depth = 0; }},
       {"receive_depth is 0", [](auto& c) { c.receive_depth = 0; }},
+      {"max_dest_rd_atomic is 256", [](auto& c) { c.max_dest_rd_atomic = 256; }},
       {"of different families", [](auto& c) { c.remote_ip = *wire::parse_ip("2001:db8::1"); }},
       {"ack_timeout is -1 ns", [](auto& c) { c.ack_timeout = Duration(-1); }},
   };

@@ -25,6 +25,7 @@ struct Limit {
 std::string find_defect(const QueuePairConfig& config) {
   constexpr std::uint32_t max_depth = 1U << 20;
   constexpr std::uint32_t max_window = wire::kPsnHalf / 2;
+  constexpr std::uint32_t max_reads = 255; // a byte each in IBTA's connection messages
   const std::array limits{
       Limit{"local_qp", config.local_qp, 2, wire::kPsnMask},
       Limit{"remote_qp", config.remote_qp, 2, wire::kPsnMask},
@@ -40,6 +41,7 @@ std::string find_defect(const QueuePairConfig& config) {
       Limit{"acknowledge_every", config.acknowledge_every, 1, max_window},
       Limit{"send_depth", config.send_depth, 1, max_depth},
       Limit{"receive_depth", config.receive_depth, 1, max_depth},
+      Limit{"max_dest_rd_atomic", config.max_dest_rd_atomic, 0, max_reads},
   };
   for (const Limit& limit : limits) {
     if (limit.found < limit.low || limit.found > limit.high) {

@@ -4,6 +4,7 @@
 #include "endpoint/time.hpp"
 #include "wire/address.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -50,7 +51,14 @@ struct QueuePairConfig {
   std::uint32_t acknowledge_every = 16;
   std::uint32_t send_depth = 64; // most requests posted and not yet polled
   std::uint32_t receive_depth = 64;
+  // READs of the peer that we answer at once and remember (IBTA: responder resources). 0: none.
+  std::uint32_t max_dest_rd_atomic = 0;
 };
+
+/// Of a message or of a READ's data; an empty one takes a packet too.
+constexpr std::size_t packets_of(std::size_t bytes, std::uint32_t path_mtu) {
+  return bytes == 0 ? 1 : (bytes - 1) / path_mtu + 1;
+}
 
 /// The first defect of a configuration: what was found and what is allowed. Empty when there is
 /// none.

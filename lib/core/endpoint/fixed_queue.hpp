@@ -33,6 +33,11 @@ class FixedQueue {
     return entries_[number & mask_];
   }
 
+  const Entry& operator[](std::uint64_t number) const {
+    assert(number >= first_ && number < end_);
+    return entries_[number & mask_];
+  }
+
   Entry& front() { return (*this)[first_]; }
 
   const Entry& front() const {
