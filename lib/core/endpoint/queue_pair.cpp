@@ -102,7 +102,7 @@ bool QueuePair::admit(const wire::ParsedBytes& frame) {
 
 void QueuePair::dispatch(const wire::ParsedBytes& frame, TimePoint now) {
   const std::uint8_t opcode = frame.bth().opcode;
-  if (frame.packet.opcode.carries_message()) {
+  if (frame.packet.opcode.carries_message() || is_read_request(frame)) {
     responder_.receive(frame);
   } else if (opcode == static_cast<std::uint8_t>(wire::Opcode::acknowledge)) {
     receive_acknowledge(frame, now);
@@ -135,6 +135,7 @@ std::size_t QueuePair::transmit(std::span<std::uint8_t> buffer, TimePoint now) {
     ++statistics_.packets_sent;
     statistics_.bytes_sent += frame_bytes;
   }
+  spread_failure(); // a READ may find its region removed
   return frame_bytes;
 }
 

@@ -44,7 +44,8 @@ void copy(const std::uint8_t* from, const Scatter& to) {
 Responder::Responder(const QueuePairConfig& config, const MemoryTable& memory, PacketWriter& writer,
                      CompletionQueue& completions, Statistics& statistics)
     : config_(config), memory_(memory), writer_(writer), completions_(completions),
-      statistics_(statistics), receives_(config.receive_depth), expected_psn_(config.receive_psn) {}
+      statistics_(statistics), receives_(config.receive_depth), answers_(config),
+      expected_psn_(config.receive_psn), executed_psn_(wire::psn_add(expected_psn_, -1)) {}
 
 PostResult Responder::post(const ReceiveRequest& request) {
   if (unpolled_ == config_.receive_depth) {
@@ -63,12 +64,10 @@ void Responder::receive(const wire::ParsedBytes& frame) {
   switch (judgement.verdict) {
   case Verdict::execute:
     return execute(frame, judgement);
-  case Verdict::duplicate: // IBTA C9-105: acknowledged again, never executed again
-    ++statistics_.duplicates;
-    if (reply_ == Reply::none) {
-      reply_ = Reply::acknowledge;
-    }
-    return;
+  case Verdict::answer:
+    return answer(judgement.read);
+  case Verdict::duplicate:
+    return repeat(frame);
   case Verdict::gap:
     ++statistics_.out_of_sequence;
     if (state_ == State::in_sequence) { // one NAK per gap (IBTA §9.7.5.1)
@@ -78,11 +77,11 @@ void Responder::receive(const wire::ParsedBytes& frame) {
   case Verdict::not_ready:
     return refuse(Reply::rnr);
   case Verdict::invalid_request:
-    return fail(Status::local_invalid_request, wire::NakCode::invalid_request);
+    return fail(Status::local_invalid_request, wire::NakCode::invalid_request, expected_psn_);
   case Verdict::access_error:
-    return fail(Status::local_protection, wire::NakCode::remote_access);
+    return fail(Status::local_protection, wire::NakCode::remote_access, expected_psn_);
   case Verdict::too_long:
-    return fail(Status::local_length, wire::NakCode::invalid_request);
+    return fail(Status::local_length, wire::NakCode::invalid_request, expected_psn_);
   }
 }
 
@@ -97,6 +96,9 @@ Responder::Judgement Responder::judge(const wire::ParsedBytes& frame) const {
   if (!is_in_turn(frame)) {
     return {Verdict::invalid_request};
   }
+  if (is_read_request(frame)) {
+    return judge_read(frame);
+  }
   const Message message = message_with(frame);
   if (!lengths_agree(packet, message)) {
     return {Verdict::invalid_request};
@@ -105,6 +107,9 @@ Responder::Judgement Responder::judge(const wire::ParsedBytes& frame) const {
 }
 
 Responder::Kind Responder::kind_of_request(const wire::ParsedBytes& frame) {
+  if (is_read_request(frame)) {
+    return Kind::read;
+  }
   if (!frame.packet.opcode.carries_message()) {
     return Kind::none;
   }
@@ -112,13 +117,13 @@ Responder::Kind Responder::kind_of_request(const wire::ParsedBytes& frame) {
   return is_send ? Kind::send : Kind::write;
 }
 
-/// READs and atomics never are: this endpoint does not support them.
+/// Atomics never are: this endpoint does not support them.
 bool Responder::is_in_turn(const wire::ParsedBytes& frame) const {
   const Kind kind = kind_of_request(frame);
   if (kind == Kind::none) {
     return false;
   }
-  if (frame.packet.opcode.starts_message()) {
+  if (kind == Kind::read || frame.packet.opcode.starts_message()) {
     return message_.kind == Kind::none;
   }
   return message_.kind == kind;
@@ -191,10 +196,24 @@ Responder::Judgement Responder::place_write(const wire::Packet& packet,
   return {Verdict::execute, message, {memory->first(packet.payload_bytes), {}}};
 }
 
+Responder::Judgement Responder::judge_read(const wire::ParsedBytes& frame) const {
+  const std::optional<ReadRequest> read = read_request_in(frame);
+  if (!read || read->bytes > kMostMessageBytes || !answers_.has_room()) {
+    return {Verdict::invalid_request};
+  }
+  const bool allowed = read->bytes == 0 || // IBTA C9-88: the rkey is not checked
+                       memory_.resolve(read->remote_key, read->address, read->bytes, Access::read);
+  if (!allowed) {
+    return {Verdict::access_error};
+  }
+  return {.verdict = Verdict::answer, .read = *read};
+}
+
 void Responder::execute(const wire::ParsedBytes& frame, const Judgement& judgement) {
   assert(judgement.target.size() == frame.packet.payload_bytes);
   copy(frame.payload(), judgement.target);
   message_ = judgement.message;
+  executed_psn_ = expected_psn_;
   expected_psn_ = wire::psn_add(expected_psn_, 1);
   ++unacknowledged_;
   const bool answers_refusal = reply_ != Reply::none; // replaces a NAK that was not sent yet
@@ -239,10 +258,11 @@ void Responder::refuse(Reply reply) {
   reply_ = reply;
 }
 
-void Responder::fail(Status cause, wire::NakCode code) {
+void Responder::fail(Status cause, wire::NakCode code, std::uint32_t psn) {
   failure_ = cause;
   reply_ = Reply::fatal;
   fatal_code_ = code;
+  fatal_psn_ = psn;
   flush(cause == Status::local_length ? cause : Status::flushed);
 }
 
@@ -250,6 +270,7 @@ void Responder::flush(Status first) {
   state_ = State::failed;
   if (reply_ != Reply::fatal) {
     reply_ = Reply::none;
+    answers_.clear();
   }
   for (Status status = first; !receives_.empty(); status = Status::flushed) {
     completions_.push({.id = receives_.front().id,
@@ -261,6 +282,33 @@ void Responder::flush(Status first) {
   }
 }
 
+/// Of a packet below the expected PSN. Messages are acknowledged again and never executed again
+/// (IBTA C9-105); READs are executed again as long as they are remembered.
+void Responder::repeat(const wire::ParsedBytes& frame) {
+  ++statistics_.duplicates;
+  if (!is_read_request(frame)) {
+    reply_ = reply_ == Reply::none ? Reply::acknowledge : reply_;
+    return;
+  }
+  const std::optional<ReadRequest> read = read_request_in(frame);
+  if (!read || !answers_.repeat(*read)) {
+    ++statistics_.forgotten_reads;
+  }
+}
+
+/// Its responses acknowledge all before it. So they replace a reply that was not sent yet.
+void Responder::answer(const ReadRequest& read) {
+  message_sequence_ = wire::psn_add(message_sequence_, 1);
+  answers_.accept(read, message_sequence_);
+  expected_psn_ = wire::psn_add(
+      expected_psn_, static_cast<std::int64_t>(packets_of(read.bytes, config_.path_mtu)));
+  state_ = State::in_sequence;
+  reply_ = Reply::none;
+  unacknowledged_ = 0;
+  ++statistics_.messages_received;
+}
+
+/// An ACK never names a READ: its data may be lost, and soft-RoCE would take the ACK for it.
 AcknowledgeHeader Responder::reply_header() const {
   switch (reply_) {
   case Reply::none:
@@ -271,15 +319,39 @@ AcknowledgeHeader Responder::reply_header() const {
   case Reply::rnr:
     return {wire::rnr_syndrome(config_.rnr_timer), expected_psn_, message_sequence_};
   case Reply::fatal:
-    return {wire::nak_syndrome(fatal_code_), expected_psn_, message_sequence_};
+    return {wire::nak_syndrome(fatal_code_), fatal_psn_, message_sequence_};
   }
-  return {wire::kAckUnlimited, wire::psn_add(expected_psn_, -1), message_sequence_};
+  return {wire::kAckUnlimited, executed_psn_, message_sequence_};
 }
 
 std::size_t Responder::transmit(std::span<std::uint8_t> buffer) {
-  if (reply_ == Reply::none) {
-    return 0;
+  if (const std::optional<ReadPiece> piece = answers_.next()) {
+    return transmit_response(buffer, *piece);
   }
+  return reply_ == Reply::none ? 0 : transmit_reply(buffer);
+}
+
+/// Or refuses it, when its region was removed since the READ came.
+std::size_t Responder::transmit_response(std::span<std::uint8_t> buffer, const ReadPiece& piece) {
+  std::span<const std::uint8_t> payload;
+  if (piece.bytes != 0) {
+    const auto memory = memory_.resolve(piece.remote_key, piece.address, piece.bytes, Access::read);
+    if (!memory) {
+      answers_.clear();
+      fail(Status::local_protection, wire::NakCode::remote_access, piece.header.psn);
+      return transmit_reply(buffer);
+    }
+    payload = *memory;
+  }
+  const std::size_t frame_bytes = writer_.write_read_response(buffer, piece.header, {payload, {}});
+  if (frame_bytes != 0) {
+    answers_.sent();
+    ++statistics_.read_responses_sent;
+  }
+  return frame_bytes;
+}
+
+std::size_t Responder::transmit_reply(std::span<std::uint8_t> buffer) {
   const AcknowledgeHeader header = reply_header();
   const std::size_t frame_bytes = writer_.write_acknowledge(buffer, header);
   if (frame_bytes == 0) {
