@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -922,12 +921,25 @@ TEST(QueuePair, DropsUnderAName) {
          sign(f);
        },
        &Statistics::unsupported},
-      {"READ response",
+      {"atomic acknowledge",
        [](Bytes& f) {
-         f[42] = 0x10;
+         f[42] = 0x12;
          sign(f);
        },
        &Statistics::unsupported},
+      {"READ response",
+       [](Bytes& f) {
+         f[42] = 0x0e;
+         sign(f);
+       },
+       &Statistics::stale_acks},
+      {"READ response whose AETH is no ACK",
+       [](Bytes& f) {
+         put(f, 42, {0x10});
+         put(f, 54, {0x60});
+         sign(f);
+       },
+       &Statistics::malformed},
       {"CNP",
        [](Bytes& f) {
          f[42] = 0x81;
@@ -1063,6 +1075,7 @@ TEST(QueuePair, RefusesBadConfigurations) {
       {"window is 0", [](auto& c) { c.window = 0; }},
       {"send_depth is 0", [](auto& c) { c.send_depth = 0; }},
       {"receive_depth is 0", [](auto& c) { c.receive_depth = 0; }},
+      {"max_rd_atomic is 256", [](auto& c) { c.max_rd_atomic = 256; }},
       {"max_dest_rd_atomic is 256", [](auto& c) { c.max_dest_rd_atomic = 256; }},
       {"of different families", [](auto& c) { c.remote_ip = *wire::parse_ip("2001:db8::1"); }},
       {"ack_timeout is -1 ns", [](auto& c) { c.ack_timeout = Duration(-1); }},

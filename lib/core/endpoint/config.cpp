@@ -41,6 +41,7 @@ std::string find_defect(const QueuePairConfig& config) {
       Limit{"acknowledge_every", config.acknowledge_every, 1, max_window},
       Limit{"send_depth", config.send_depth, 1, max_depth},
       Limit{"receive_depth", config.receive_depth, 1, max_depth},
+      Limit{"max_rd_atomic", config.max_rd_atomic, 0, max_reads},
       Limit{"max_dest_rd_atomic", config.max_dest_rd_atomic, 0, max_reads},
   };
   for (const Limit& limit : limits) {

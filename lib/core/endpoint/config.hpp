@@ -14,6 +14,8 @@ namespace weir::endpoint {
 /// retry_cnt of 7 (drivers/infiniband/sw/rxe/rxe_comp.c); IBTA has no such value.
 inline constexpr std::uint8_t kRetryForever = 0xff;
 inline constexpr std::uint32_t kMostMessageBytes = std::uint32_t{1} << 31; // IBTA §9.7.7
+/// Of one READ. With a full window before it, all PSNs in flight still have an order.
+inline constexpr std::uint32_t kMostReadPackets = std::uint32_t{1} << 22;
 
 /// Whose behaviour a queue pair has where implementations differ.
 enum class Stack : std::uint8_t {
@@ -51,7 +53,9 @@ struct QueuePairConfig {
   std::uint32_t acknowledge_every = 16;
   std::uint32_t send_depth = 64; // most requests posted and not yet polled
   std::uint32_t receive_depth = 64;
-  // READs of the peer that we answer at once and remember (IBTA: responder resources). 0: none.
+  // READs that we may have unanswered, and READs of the peer that we answer at once and remember.
+  // The first is at most the peer's second (IBTA: initiator depth, responder resources). 0: none.
+  std::uint32_t max_rd_atomic = 0;
   std::uint32_t max_dest_rd_atomic = 0;
 };
 

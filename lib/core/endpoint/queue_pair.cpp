@@ -24,13 +24,6 @@ const QueuePairConfig& checked(const QueuePairConfig& config) {
   return config;
 }
 
-/// READ responses and atomic ACKs answer requests that this endpoint never sends.
-bool is_response(std::uint8_t opcode) {
-  constexpr std::uint8_t first_read_response = 0x0d;
-  constexpr std::uint8_t atomic_acknowledge = 0x12;
-  return opcode >= first_read_response && opcode <= atomic_acknowledge;
-}
-
 } // namespace
 
 QueuePair::QueuePair(const QueuePairConfig& config, const MemoryTable& memory)
@@ -104,13 +97,16 @@ void QueuePair::dispatch(const wire::ParsedBytes& frame, TimePoint now) {
   const std::uint8_t opcode = frame.bth().opcode;
   if (frame.packet.opcode.carries_message() || is_read_request(frame)) {
     responder_.receive(frame);
+  } else if (is_read_response(frame)) {
+    receive_response(frame, now);
   } else if (opcode == static_cast<std::uint8_t>(wire::Opcode::acknowledge)) {
     receive_acknowledge(frame, now);
   } else if (opcode == static_cast<std::uint8_t>(wire::Opcode::congestion_notification)) {
     ++statistics_.cnps_received;
   } else {
     ++statistics_.unsupported;
-    if (opcode < kOtherServices && !is_response(opcode)) {
+    const bool is_answer = opcode == static_cast<std::uint8_t>(wire::Opcode::atomic_acknowledge);
+    if (opcode < kOtherServices && !is_answer) {
       responder_.receive(frame); // a request that must be refused
     }
   }
@@ -124,6 +120,15 @@ void QueuePair::receive_acknowledge(const wire::ParsedBytes& frame, TimePoint no
   }
   const auto& aeth = wire::view_as<wire::Aeth>(frame.data + aeth_offset);
   requester_.acknowledge({frame.packet.psn, aeth.syndrome}, now);
+}
+
+void QueuePair::receive_response(const wire::ParsedBytes& frame, TimePoint now) {
+  const std::optional<ReadResponse> response = read_response_in(frame);
+  if (!response) {
+    ++statistics_.malformed;
+    return;
+  }
+  requester_.receive(*response, now);
 }
 
 std::size_t QueuePair::transmit(std::span<std::uint8_t> buffer, TimePoint now) {

@@ -19,8 +19,8 @@
 namespace weir::endpoint {
 
 /// One end of a reliable connection over RoCEv2: RDMA WRITE and SEND, each with or without
-/// immediate, in both directions. It does no I/O, reads no clock, and allocates only in its
-/// constructor. One thread at a time. The owner's loop:
+/// immediate, and RDMA READ, in both directions. It does no I/O, reads no clock, and allocates only
+/// in its constructor. One thread at a time. The owner's loop:
 ///
 ///   receive() every frame that came; transmit() until 0 and send each frame; poll() until nullopt;
 ///   sleep until a frame comes or next_deadline(), then expire().
@@ -84,6 +84,7 @@ class QueuePair {
   bool admit(const wire::ParsedBytes& frame);
   void dispatch(const wire::ParsedBytes& frame, TimePoint now);
   void receive_acknowledge(const wire::ParsedBytes& frame, TimePoint now);
+  void receive_response(const wire::ParsedBytes& frame, TimePoint now);
   void spread_failure();
 
   const QueuePairConfig config_;

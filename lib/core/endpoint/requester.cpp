@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace weir::endpoint {
 namespace {
@@ -20,12 +21,24 @@ bool has_immediate(SendKind kind) {
   return kind == SendKind::write_immediate || kind == SendKind::send_immediate;
 }
 
+CompletionKind completion_of(SendKind kind) {
+  if (kind == SendKind::read) {
+    return CompletionKind::read;
+  }
+  return is_write(kind) ? CompletionKind::write : CompletionKind::send;
+}
+
+std::size_t bytes_of(const SendRequest& request) {
+  return request.kind == SendKind::read ? request.target.size()
+                                        : request.header.size() + request.data.size();
+}
+
 } // namespace
 
 Requester::Requester(const QueuePairConfig& config, PacketWriter& writer,
                      CompletionQueue& completions, Statistics& statistics)
     : config_(config), writer_(writer), completions_(completions), statistics_(statistics),
-      messages_(config.send_depth),
+      messages_(config.send_depth), reads_(config.send_depth),
       // A responder may acknowledge only on request (rxe does), so every full window has a request.
       ack_request_every_(std::min(config.ack_request_every, std::max(1U, config.window / 2))),
       retries_left_(config.retry_count), rnr_retries_left_(config.rnr_retry) {}
@@ -34,19 +47,25 @@ PostResult Requester::post(const SendRequest& request) {
   if (unpolled_ == config_.send_depth) {
     return PostResult::queue_full;
   }
-  const std::size_t bytes = request.header.size() + request.data.size();
-  if (bytes > kMostMessageBytes) {
+  if (request.kind == SendKind::read && config_.max_rd_atomic == 0) {
+    return PostResult::no_reads;
+  }
+  const std::size_t bytes = bytes_of(request);
+  const std::size_t packets = packets_of(bytes, config_.path_mtu);
+  if (bytes > kMostMessageBytes || (request.kind == SendKind::read && packets > kMostReadPackets)) {
     return PostResult::too_long;
   }
-  const std::size_t packets = bytes == 0 ? 1 : (bytes - 1) / config_.path_mtu + 1;
   const Message message{request, posted_end_, posted_end_ + packets,
-                        static_cast<std::uint32_t>(bytes)};
+                        static_cast<std::uint32_t>(bytes), reads_.end()};
   ++unpolled_;
   if (state_ == State::failed) {
     complete(message, Status::flushed);
     return PostResult::posted;
   }
   posted_end_ = message.end;
+  if (message.is_read()) {
+    reads_.push(messages_.end());
+  }
   messages_.push(message);
   return PostResult::posted;
 }
@@ -101,19 +120,44 @@ std::size_t Requester::write(const Message& message, std::uint64_t packet,
   return frame_bytes;
 }
 
+/// Asks for the data from `packet` on.
+std::size_t Requester::write_read(const Message& message, std::uint64_t packet,
+                                  std::span<std::uint8_t> buffer) {
+  const auto had = static_cast<std::uint32_t>((packet - message.first) * config_.path_mtu);
+  const RequestHeader header{.opcode = wire::Opcode::read_request,
+                             .ack_request = AckRequest::yes,
+                             .psn = psn_of(packet),
+                             .remote_address = message.request.remote_address + had,
+                             .remote_key = message.request.remote_key,
+                             .message_bytes = message.bytes - had,
+                             .immediate = 0};
+  since_ack_request_ = 0;
+  return writer_.write_request(buffer, header, {});
+}
+
+bool Requester::waits_for_reads(const Message& message) const {
+  const std::uint64_t unanswered = message.reads_before - reads_.first();
+  return (message.request.fence == Fence::after_reads && unanswered != 0) ||
+         (message.is_read() && unanswered >= config_.max_rd_atomic);
+}
+
 std::size_t Requester::transmit(std::span<std::uint8_t> buffer, TimePoint now) {
   if (state_ != State::sending || next_ == posted_end_ || next_ - oldest_ >= config_.window) {
     return 0;
   }
   const Message& message = messages_[cursor_];
-  const std::size_t frame_bytes = write(message, next_, buffer);
+  if (waits_for_reads(message)) {
+    return 0;
+  }
+  const std::size_t frame_bytes =
+      message.is_read() ? write_read(message, next_, buffer) : write(message, next_, buffer);
   if (frame_bytes == 0) {
     return 0;
   }
   if (next_ < sent_end_) {
     ++statistics_.packets_retransmitted;
   }
-  ++next_;
+  next_ = message.is_read() ? message.end : next_ + 1;
   sent_end_ = std::max(sent_end_, next_);
   if (next_ == message.end) {
     ++cursor_;
@@ -136,22 +180,109 @@ void Requester::acknowledge(const Acknowledgement& acknowledgement, TimePoint no
   switch (wire::kind_of(acknowledgement.syndrome)) {
   case wire::SyndromeKind::acknowledge:
     ++statistics_.acks_received;
-    obeys_naks_ = true;
-    advance(packet + 1, now);
+    accept_ack(packet, now);
     break;
   case wire::SyndromeKind::rnr: // an RNR NAK, like every NAK, acknowledges all packets before its
                                 // PSN (IBTA §9.7.5.1.1)
-    advance(packet, now);
+    advance(up_to_missing(packet), now);
     wait_for_receiver(value, now);
     break;
   case wire::SyndromeKind::nak:
-    advance(packet, now);
+    advance(up_to_missing(packet), now);
     refuse(static_cast<wire::NakCode>(value), now);
     break;
   case wire::SyndromeKind::reserved:
     ++statistics_.malformed;
     break;
   }
+}
+
+void Requester::accept_ack(std::uint64_t packet, TimePoint now) {
+  const std::optional<std::uint64_t> missing = missing_response();
+  // soft_roce takes an ACK for the response that it waits for, without data.
+  if (missing && (packet > *missing || (packet == *missing && !is_soft_roce()))) {
+    return pass_over_missing(packet, now);
+  }
+  obeys_naks_ = true;
+  advance(packet + 1, now);
+}
+
+/// The oldest response that has not come. nullopt: no READ is waiting.
+std::optional<std::uint64_t> Requester::missing_response() const {
+  if (reads_.empty()) {
+    return std::nullopt;
+  }
+  return std::max(oldest_, messages_[reads_.front()].first);
+}
+
+/// What of the packets before `packet` has arrived, when the peer says that it has had them all.
+std::uint64_t Requester::up_to_missing(std::uint64_t packet) const {
+  return std::min(packet, missing_response().value_or(packet));
+}
+
+/// The peer answers `packet` though a response at or before it has not come (IBTA:
+/// implied NAK). soft_roce ignores it within the same READ.
+void Requester::pass_over_missing(std::uint64_t packet, TimePoint now) {
+  if (is_soft_roce() && packet < messages_[reads_.front()].end) {
+    ++statistics_.stale_acks;
+    return start_ack_timer(now);
+  }
+  advance(up_to_missing(packet), now);
+  ask_again(now);
+}
+
+/// For the response oldest_, which is missing.
+void Requester::ask_again(TimePoint now) {
+  if (is_soft_roce() && !obeys_naks_) {
+    start_ack_timer(now);
+  }
+  const bool is_known = is_soft_roce() ? !obeys_naks_ : asked_for_ == oldest_;
+  if (is_known || next_ == oldest_) {
+    ++statistics_.stale_acks;
+    return;
+  }
+  asked_for_ = oldest_;
+  ++statistics_.missing_responses;
+  go_back(now);
+}
+
+void Requester::receive(const ReadResponse& response, TimePoint now) {
+  const std::int32_t ahead = wire::psn_distance(psn_of(oldest_), response.psn);
+  const std::uint64_t in_flight = state_ == State::failed ? 0 : sent_end_ - oldest_;
+  if (ahead < 0 || static_cast<std::uint64_t>(ahead) >= in_flight) {
+    ++statistics_.stale_acks;
+    if (is_soft_roce() && ack_deadline_ != kNever) {
+      start_ack_timer(now);
+    }
+    return;
+  }
+  const std::uint64_t packet = oldest_ + static_cast<std::uint64_t>(ahead);
+  const std::optional<std::uint64_t> missing = missing_response();
+  if (!missing || packet < *missing) {
+    return fail(Status::bad_response); // it answers a write or a send
+  }
+  if (packet > *missing) {
+    return pass_over_missing(packet, now);
+  }
+  advance(packet, now);
+  store(response, now);
+}
+
+/// The response oldest_. Which of FIRST and MIDDLE it is depends on where the peer began to answer.
+void Requester::store(const ReadResponse& response, TimePoint now) {
+  const Message& message = messages_.front();
+  assert(message.is_read() && message.first <= oldest_ && oldest_ < message.end);
+  const std::uint64_t offset = (oldest_ - message.first) * config_.path_mtu;
+  const std::size_t bytes = std::min<std::uint64_t>(config_.path_mtu, message.bytes - offset);
+  if (response.payload.size() != bytes || response.ends() != (oldest_ + 1 == message.end)) {
+    return fail(Status::bad_response);
+  }
+  if (bytes != 0) { // memcpy to nullptr is undefined even for no bytes
+    std::memcpy(message.request.target.data() + offset, response.payload.data(), bytes);
+  }
+  ++statistics_.read_responses_received;
+  obeys_naks_ = true;
+  advance(oldest_ + 1, now);
 }
 
 /// IBTA §9.7.6.1: ignored. soft_roce starts its timer anew, and takes what lies above all that was
@@ -171,7 +302,10 @@ void Requester::acknowledge_outside(std::int32_t ahead, TimePoint now) {
   for (std::uint64_t i = messages_.first(); i < messages_.end(); ++i) {
     whole = messages_[i].end <= sent_end_ ? messages_[i].end : whole;
   }
-  advance(whole, now);
+  if (whole == up_to_missing(whole)) {
+    return advance(whole, now);
+  }
+  pass_over_missing(whole, now);
 }
 
 /// All packets before `to` have arrived.
@@ -186,7 +320,7 @@ void Requester::advance(std::uint64_t to, TimePoint now) {
     ++statistics_.messages_sent;
     obeys_naks_ = true;
     complete(messages_.front(), Status::success);
-    messages_.pop();
+    pop_message();
   }
   if (cursor_ < messages_.first()) {
     cursor_ = messages_.first();
@@ -209,7 +343,8 @@ void Requester::start_ack_timer(TimePoint now) {
   ack_deadline_ = config_.ack_timeout == Duration::zero() ? kNever : now + config_.ack_timeout;
 }
 
-/// The peer refused packet oldest_.
+/// The peer refused packet oldest_; or one above it, when responses from oldest_ on are missing.
+/// They will not come any more if the refusal is fatal.
 void Requester::refuse(wire::NakCode code, TimePoint now) {
   switch (code) {
   case wire::NakCode::sequence_error:
@@ -295,13 +430,20 @@ void Requester::expire(TimePoint now) {
   }
 }
 
+/// The oldest.
+void Requester::pop_message() {
+  if (messages_.front().is_read()) {
+    reads_.pop();
+  }
+  messages_.pop();
+}
+
 void Requester::complete(const Message& message, Status status) {
-  completions_.push(
-      {.id = message.request.id,
-       .status = status,
-       .kind = is_write(message.request.kind) ? CompletionKind::write : CompletionKind::send,
-       .bytes = status == Status::success ? message.bytes : 0,
-       .immediate = std::nullopt});
+  completions_.push({.id = message.request.id,
+                     .status = status,
+                     .kind = completion_of(message.request.kind),
+                     .bytes = status == Status::success ? message.bytes : 0,
+                     .immediate = std::nullopt});
 }
 
 void Requester::fail(Status first) {
@@ -313,7 +455,7 @@ void Requester::fail(Status first) {
   ack_deadline_ = rnr_deadline_ = kNever;
   for (Status status = first; !messages_.empty(); status = Status::flushed) {
     complete(messages_.front(), status);
-    messages_.pop();
+    pop_message();
   }
   cursor_ = messages_.end();
 }

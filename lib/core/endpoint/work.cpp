@@ -17,6 +17,8 @@ std::string_view name_of(Status status) {
     return "remote_invalid_request";
   case Status::remote_operational:
     return "remote_operational";
+  case Status::bad_response:
+    return "bad_response";
   case Status::local_length:
     return "local_length";
   case Status::local_protection:
