@@ -85,11 +85,19 @@ inline std::vector<Completion> poll_all(QueuePair& queue_pair) {
   return completions;
 }
 
-/// Two connected queue pairs; B offers a region of memory to A's writes.
+/// The same, with two READs each way.
+inline QueuePairConfig reading_config(int ip_version = 4) {
+  QueuePairConfig config = local_config(ip_version);
+  config.max_rd_atomic = 2;
+  config.max_dest_rd_atomic = 2;
+  return config;
+}
+
+/// Two connected queue pairs; B offers a region of memory to A's writes and READs.
 struct Pair {
   explicit Pair(const QueuePairConfig& config = local_config(), std::size_t memory_bytes = 65536)
       : memory(memory_bytes), a(config, no_memory), b(mirrored(config), table) {
-    table.add(kRemoteKey, kRemoteBase, memory);
+    table.add(kRemoteKey, kRemoteBase, memory, Access::read_and_write);
   }
 
   Bytes memory;
@@ -122,6 +130,14 @@ inline SendRequest request_of(SendKind kind, std::span<const std::uint8_t> data)
   request.remote_address = kRemoteBase;
   request.remote_key = kRemoteKey;
   request.immediate = 0x0badf00d;
+  return request;
+}
+
+/// A READ of as many bytes as `target` has.
+inline SendRequest read_into(std::span<std::uint8_t> target, std::uint64_t offset = 0) {
+  SendRequest request = request_of(SendKind::read, {});
+  request.remote_address += offset;
+  request.target = target;
   return request;
 }
 
