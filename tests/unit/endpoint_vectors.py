@@ -74,6 +74,24 @@ def message(version, kind, immediate, length, mtu, psn, **more):
         yield frame(version, name, psn + i, Raw(body) if body else Raw(), int(last), pad, **more)
 
 
+def read(version, length, had=0, psn=0x000100):
+    """The request for the bytes from `had` on, in a packet each 256."""
+    rest = struct.pack(">QII", ADDRESS + had, RKEY, length - had)
+    yield frame(version, "RDMA_READ_REQUEST", psn + had // 256, Raw(rest), 1)
+
+
+def responses(version, length, had=0, mtu=256, psn=0x000200):
+    """To the first READ. The first, the last and the only one have an AETH (IBTA table 38)."""
+    data = pattern(length)
+    starts = range(had, length, mtu) or [0]
+    for start in starts:
+        chunk, first, last = data[start : start + mtu], start == starts[0], start == starts[-1]
+        place = "ONLY" if first and last else "FIRST" if first else "LAST" if last else "MIDDLE"
+        aeth = raw(AETH(syndrome=0x1F, msn=1)) if place != "MIDDLE" else b""
+        pad = -len(chunk) % 4
+        yield frame(version, f"RDMA_READ_RESPONSE_{place}", psn + start // mtu, Raw(aeth + chunk + bytes(pad)), 0, pad)
+
+
 def acknowledge(version, psn, syndrome, msn):
     yield frame(version, "ACKNOWLEDGE", psn, AETH(syndrome=syndrome, msn=msn))
 
@@ -96,6 +114,17 @@ for v in (4, 6):
             f"psn_wrap_ipv{v}": message(v, WRITE, False, 1024, 256, 0xFFFFFE),
             f"mtu_4096_ipv{v}": message(v, WRITE, False, 8193, 4096, 0x000100),
             f"traffic_class_ipv{v}": message(v, SEND, False, 9, 1024, 0x000100, traffic_class=0x6A),
+            f"read_ipv{v}": read(v, 1000),
+            f"read_rest_ipv{v}": read(v, 1000, had=512),
+            f"read_empty_ipv{v}": read(v, 0),
+            f"read_wrap_ipv{v}": read(v, 1000, had=512, psn=0xFFFFFE),
+            f"responses_ipv{v}": responses(v, 1001),
+            f"responses_rest_ipv{v}": responses(v, 1001, had=512),
+            f"responses_end_ipv{v}": responses(v, 1001, had=768),
+            f"responses_only_ipv{v}": responses(v, 40),
+            f"responses_empty_ipv{v}": responses(v, 0),
+            f"responses_wrap_ipv{v}": responses(v, 770, psn=0xFFFFFE),
+            f"nak_read_access_ipv{v}": acknowledge(v, 0x000202, 0x62, 1),
             f"ack_ipv{v}": acknowledge(v, 0x000200, 0x1F, 1),
             f"ack_wrap_ipv{v}": acknowledge(v, 0xFFFFFF, 0x1F, 1),
             f"nak_sequence_ipv{v}": acknowledge(v, 0x000200, 0x60, 0),
