@@ -16,6 +16,23 @@ namespace {
 
 using wire::Opcode;
 
+constexpr std::uint8_t kSequenceError = wire::nak_syndrome(wire::NakCode::sequence_error);
+
+std::string opcodes_of(const std::vector<Bytes>& frames) {
+  std::string names;
+  for (const Bytes& frame : frames) {
+    const auto opcode = static_cast<Opcode>(bth_of(frame).opcode);
+    names += opcode == Opcode::read_request           ? 'R'
+             : opcode == Opcode::read_response_first  ? 'F'
+             : opcode == Opcode::read_response_middle ? 'M'
+             : opcode == Opcode::read_response_last   ? 'L'
+             : opcode == Opcode::read_response_only   ? 'O'
+             : opcode == Opcode::acknowledge          ? 'a'
+                                                      : 'w';
+  }
+  return names;
+}
+
 void give_all(QueuePair& to, const std::vector<Bytes>& frames, TimePoint now = kStart) {
   for (const Bytes& frame : frames) {
     Pair::give(to, frame, now);
@@ -188,6 +205,233 @@ TEST(Read, SeesWritesBeforeIt) {
   pair.settle();
   EXPECT_EQ(statuses_of(pair.a), std::vector(2, Status::success));
   EXPECT_EQ(target, data);
+}
+
+// --- requester ----------------------------------------------------------------------------------
+
+TEST(ReadRequester, PostsNoneWhereNoneAreAllowedAndNoneThatAreTooLong) {
+  ReadPair without(local_config());
+  Bytes target(1);
+  EXPECT_EQ(without.a.post(read_into(target)), PostResult::no_reads);
+  ReadPair pair; // of path MTU 256
+  const std::size_t most = std::size_t{256} << 22;
+  EXPECT_EQ(pair.a.post(read_into({target.data(), most + 1})), PostResult::too_long);
+  EXPECT_EQ(pair.a.post(read_into({target.data(), most})), PostResult::posted);
+}
+
+TEST(ReadRequester, LeavesNoMoreUnansweredThanMaxRdAtomic) {
+  ReadPair pair;
+  std::vector<Bytes> targets(5, Bytes(300));
+  for (Bytes& target : targets) {
+    pair.a.post(read_into(target));
+  }
+  const Bytes data = pattern(1);
+  pair.a.post(request_of(SendKind::write, data));
+  std::vector<Bytes> requests = drain(pair.a);
+  EXPECT_EQ(psns_of(requests), (std::vector<std::uint32_t>{0x100, 0x102}));
+  give_all(pair.b, requests);
+  const std::vector<Bytes> answers = drain(pair.b);
+  Pair::give(pair.a, answers[0]);
+  EXPECT_TRUE(drain(pair.a).empty()) << "the first is half answered";
+  Pair::give(pair.a, answers[1]);
+  EXPECT_EQ(psns_of(drain(pair.a)), psns(0x104, 1));
+  pair.a.expire(*pair.a.next_deadline());
+  EXPECT_EQ(psns_of(drain(pair.a)), (std::vector<std::uint32_t>{0x102, 0x104}))
+      << "nor when it goes back";
+}
+
+TEST(ReadRequester, AFenceWaitsForAllReadsBefore) {
+  for (const Fence fence : {Fence::none, Fence::after_reads}) {
+    ReadPair pair;
+    std::vector<Bytes> targets(2, Bytes(10));
+    for (Bytes& target : targets) {
+      pair.a.post(read_into(target));
+    }
+    const Bytes data(10, 0x55);
+    SendRequest write = request_of(SendKind::write, data);
+    write.fence = fence;
+    pair.a.post(write);
+    const std::vector<Bytes> requests = drain(pair.a);
+    EXPECT_EQ(opcodes_of(requests), fence == Fence::none ? "RRw" : "RR");
+    give_all(pair.b, requests);
+    const std::vector<Bytes> answers = drain(pair.b);
+    Pair::give(pair.a, answers[0]);
+    EXPECT_EQ(drain(pair.a).size(), 0U);
+    Pair::give(pair.a, answers[1]);
+    EXPECT_EQ(opcodes_of(drain(pair.a)), fence == Fence::none ? "" : "w");
+    EXPECT_EQ(targets[1] == data, fence == Fence::none) << "the write was there before the answer";
+  }
+}
+
+TEST(ReadRequester, AnAckAboveDoesNotStandForTheData) {
+  ReadPair pair;
+  Bytes target(300);
+  const Bytes data(10, 0x55);
+  pair.a.post(read_into(target, 4096));
+  pair.a.post(request_of(SendKind::write, data));
+  const std::vector<Bytes> requests = drain(pair.a);
+  give_all(pair.b, requests);
+  const std::vector<Bytes> answers = drain(pair.b);
+  ASSERT_EQ(opcodes_of(answers), "FLa");
+  Pair::give(pair.a, answers[2]); // the responses are lost
+  EXPECT_TRUE(poll_all(pair.a).empty());
+  EXPECT_EQ(pair.a.statistics().missing_responses, 1U);
+  EXPECT_EQ(opcodes_of(drain(pair.a)), "Rw") << "asked for again at once";
+  give_all(pair.b, requests);
+  give_all(pair.a, drain(pair.b));
+  EXPECT_EQ(statuses_of(pair.a), std::vector(2, Status::success));
+  EXPECT_EQ(target, pair.memory_at(4096, 300));
+}
+
+TEST(ReadRequester, NorDoesAnAckOrANakInsideOrAboveIt) {
+  struct Row {
+    std::uint32_t psn;
+    std::uint8_t syndrome;
+  };
+
+  for (const Row& row : {Row{0x100, wire::kAckUnlimited}, Row{0x101, wire::kAckUnlimited},
+                         Row{0x101, kSequenceError}, Row{0x102, kSequenceError},
+                         Row{0x102, wire::rnr_syndrome(1)}}) {
+    ReadPair pair;
+    Bytes target(300);
+    const Bytes data = pattern(1);
+    pair.a.post(read_into(target));
+    pair.a.post(request_of(SendKind::write, data));
+    drain(pair.a);
+    Pair::give(pair.a, acknowledgement(pair, row.psn, row.syndrome));
+    EXPECT_TRUE(poll_all(pair.a).empty()) << row.psn;
+    pair.a.expire(kStart + microseconds(10)); // an RNR wait is over
+    EXPECT_EQ(psns_of(drain(pair.a)), (std::vector<std::uint32_t>{0x100, 0x102})) << row.psn;
+  }
+}
+
+TEST(ReadRequester, AnAckBelowCompletesWhatIsBelow) {
+  ReadPair pair;
+  Bytes target(300);
+  const Bytes data = pattern(1);
+  pair.a.post(request_of(SendKind::write, data));
+  pair.a.post(read_into(target));
+  pair.a.post(request_of(SendKind::write, data));
+  drain(pair.a);
+  Pair::give(pair.a, acknowledgement(pair, 0x103));
+  EXPECT_EQ(statuses_of(pair.a).size(), 1U) << "the first write";
+  EXPECT_EQ(psns_of(drain(pair.a)), (std::vector<std::uint32_t>{0x101, 0x103}));
+}
+
+TEST(ReadRequester, AResponseCompletesWhatIsBelow) {
+  ReadPair pair;
+  Bytes target(10);
+  const Bytes data = pattern(10);
+  pair.a.post(request_of(SendKind::write, data));
+  pair.a.post(read_into(target, 100));
+  const std::vector<Bytes> answers = pair.answers();
+  EXPECT_EQ(opcodes_of(answers), "O") << "it acknowledges the write too";
+  Pair::give(pair.a, answers[0]);
+  EXPECT_EQ(statuses_of(pair.a), std::vector(2, Status::success));
+}
+
+TEST(ReadRequester, AGapIsAskedForOnce) {
+  ReadPair pair;
+  std::vector<Bytes> targets(2, Bytes(1280));
+  for (Bytes& target : targets) {
+    pair.a.post(read_into(target));
+  }
+  const std::vector<Bytes> answers = pair.answers();
+  ASSERT_EQ(opcodes_of(answers), "FMMMLFMMML");
+  Pair::give(pair.a, answers[0]);
+  for (std::size_t i = 2; i < answers.size(); ++i) { // the second is lost
+    Pair::give(pair.a, answers[i]);
+    EXPECT_EQ(opcodes_of(drain(pair.a)), i == 2 ? "RR" : "") << i;
+  }
+  EXPECT_EQ(pair.a.statistics().missing_responses, 1U);
+  EXPECT_EQ(pair.a.state(), QueuePair::State::ready);
+  Pair::give(pair.a, answers[1]); // it was late
+  Pair::give(pair.a, answers[3]);
+  EXPECT_EQ(psns_of(drain(pair.a)), (std::vector<std::uint32_t>{0x102, 0x105}))
+      << "another gap, asked for from there on";
+}
+
+TEST(ReadRequester, AResponseThatHasComeIsNotTakenAgain) {
+  ReadPair pair;
+  Bytes target(600);
+  pair.a.post(read_into(target));
+  const std::vector<Bytes> answers = pair.answers();
+  Pair::give(pair.a, answers[0]);
+  std::fill(target.begin(), target.end(), 0xee);
+  Pair::give(pair.a, answers[0]);
+  EXPECT_EQ(target, Bytes(600, 0xee));
+  EXPECT_EQ(pair.a.statistics().stale_acks, 1U);
+  Pair::give(pair.a, answers[1]);
+  Pair::give(pair.a, answers[2]);
+  EXPECT_EQ(statuses_of(pair.a), std::vector{Status::success});
+  std::fill(target.begin(), target.end(), 0xee);
+  give_all(pair.a, answers);
+  EXPECT_EQ(target, Bytes(600, 0xee)) << "the memory is the owner's again";
+}
+
+TEST(ReadRequester, ItsTimerRunsFromTheLastResponse) {
+  ReadPair pair;
+  Bytes target(600);
+  pair.a.post(read_into(target));
+  const std::vector<Bytes> answers = pair.answers();
+  EXPECT_EQ(pair.a.next_deadline(), kStart + milliseconds(1));
+  Pair::give(pair.a, answers[0], kStart + microseconds(400));
+  EXPECT_EQ(pair.a.next_deadline(), kStart + microseconds(1400));
+}
+
+TEST(ReadRequester, ASilentPeerCostsAllRetries) {
+  ReadPair pair;
+  Bytes target(600);
+  pair.a.post(read_into(target));
+  drain(pair.a);
+  while (const auto deadline = pair.a.next_deadline()) {
+    pair.a.expire(*deadline);
+    drain(pair.a, *deadline);
+  }
+  EXPECT_EQ(statuses_of(pair.a), std::vector{Status::retry_exceeded});
+  EXPECT_EQ(pair.a.statistics().timeouts, 8U);
+}
+
+/// Responses of a READ of three packets, 0x100 to 0x102, or what they name.
+TEST(ReadRequester, ResponsesThatDoNotFitAreFatal) {
+  struct Row {
+    const char* what;
+    Opcode opcode;
+    std::uint32_t psn;
+    std::size_t bytes;
+  };
+
+  for (const Row& row : {Row{"too short", Opcode::read_response_first, 0x101, 255},
+                         Row{"too long", Opcode::read_response_first, 0x101, 257},
+                         Row{"too early an end", Opcode::read_response_only, 0x101, 256},
+                         Row{"an answer to a write", Opcode::read_response_only, 0x100, 1}}) {
+    ReadPair pair;
+    Bytes target(600, 0xee);
+    const Bytes data = pattern(256);
+    pair.a.post(request_of(SendKind::write, data));
+    pair.a.post(read_into(target));
+    drain(pair.a);
+    QueuePairConfig config = pair.b.config();
+    config.path_mtu = 512;
+    PacketWriter writer(config);
+    Bytes frame(writer.max_frame_bytes());
+    const Bytes payload = pattern(row.bytes);
+    frame.resize(writer.write_read_response(frame, {row.opcode, row.psn, 1}, {payload, {}}));
+    Pair::give(pair.a, frame);
+    EXPECT_EQ(pair.a.failure(), Status::bad_response) << row.what;
+    EXPECT_EQ(target, Bytes(600, 0xee)) << row.what;
+  }
+}
+
+TEST(ReadRequester, ARefusalEndsIt) {
+  ReadPair pair;
+  Bytes target(600);
+  SendRequest read = read_into(target);
+  read.remote_key ^= 1;
+  pair.a.post(read);
+  pair.a.post(read_into(target));
+  pair.settle();
+  EXPECT_EQ(statuses_of(pair.a), (std::vector{Status::remote_access, Status::flushed}));
 }
 
 } // namespace
