@@ -434,5 +434,269 @@ TEST(ReadRequester, ARefusalEndsIt) {
   EXPECT_EQ(statuses_of(pair.a), (std::vector{Status::remote_access, Status::flushed}));
 }
 
+// --- responder ----------------------------------------------------------------------------------
+
+TEST(ReadResponder, ReadsOnlyWhereItMay) {
+  struct Row {
+    const char* what;
+    std::uint64_t address;
+    std::size_t bytes;
+    std::uint32_t key = kRemoteKey;
+    bool allowed = false;
+  };
+
+  const std::uint64_t end = kRemoteBase + 65536;
+  for (const Row& row :
+       {Row{"last byte", end - 1, 1, kRemoteKey, true}, Row{"one byte past", end - 256, 257},
+        Row{"before", kRemoteBase - 1, 2}, Row{"address wraps", ~std::uint64_t{0}, 2},
+        Row{"unknown key", kRemoteBase, 1, kRemoteKey + 1},
+        Row{"for writes alone", kRemoteBase, 1, 77},
+        Row{"nothing, anywhere, any key", 0, 0, 0, true}}) { // IBTA C9-88
+    ReadPair pair;
+    Bytes inbox(10);
+    pair.table.add(77, kRemoteBase, inbox);
+    Bytes target(row.bytes);
+    SendRequest read = read_into(target);
+    read.remote_address = row.address;
+    read.remote_key = row.key;
+    pair.a.post(read);
+    const std::vector<Bytes> answers = pair.answers();
+    ASSERT_EQ(answers.size(), 1U) << row.what;
+    EXPECT_EQ(opcodes_of(answers), row.allowed ? "O" : "a") << row.what;
+    EXPECT_EQ(aeth_of(answers[0]).syndrome, row.allowed ? wire::kAckUnlimited : 0x62) << row.what;
+    EXPECT_EQ(psn_of(answers[0]), 0x100U) << row.what;
+  }
+}
+
+TEST(ReadResponder, NobodyWritesWhatIsForReadingAlone) {
+  ReadPair pair;
+  Bytes page(10);
+  pair.table.add(77, kRemoteBase, page, Access::read);
+  const Bytes data = pattern(10);
+  SendRequest write = request_of(SendKind::write, data);
+  write.remote_key = 77;
+  pair.a.post(write);
+  pair.settle();
+  EXPECT_EQ(statuses_of(pair.a), std::vector{Status::remote_access});
+  EXPECT_EQ(page, Bytes(10));
+}
+
+Bytes read_request(const Pair& pair, std::uint32_t psn, std::uint64_t offset, std::uint32_t bytes,
+                   std::uint32_t key = kRemoteKey) {
+  PacketWriter writer(pair.a.config());
+  Bytes frame(writer.max_frame_bytes());
+  frame.resize(writer.write_request(frame,
+                                    {.opcode = Opcode::read_request,
+                                     .ack_request = AckRequest::yes,
+                                     .psn = psn,
+                                     .remote_address = kRemoteBase + offset,
+                                     .remote_key = key,
+                                     .message_bytes = bytes},
+                                    {}));
+  return frame;
+}
+
+void expect_invalid_request(ReadPair& pair, std::uint32_t psn) {
+  EXPECT_EQ(pair.b.failure(), Status::local_invalid_request);
+  const std::vector<Bytes> answers = drain(pair.b);
+  ASSERT_FALSE(answers.empty());
+  EXPECT_EQ(aeth_of(answers.back()).syndrome, 0x61);
+  EXPECT_EQ(psn_of(answers.back()), psn);
+}
+
+TEST(ReadResponder, RefusesMoreAtOnceThanItRemembers) {
+  for (const std::uint32_t most : {0U, 1U, 3U}) {
+    QueuePairConfig config = reading_config();
+    config.max_dest_rd_atomic = most;
+    ReadPair pair(config);
+    for (std::uint32_t i = 0; i < most; ++i) {
+      Pair::give(pair.b, read_request(pair, 0x100 + i, 0, 10));
+    }
+    EXPECT_EQ(pair.b.state(), QueuePair::State::ready);
+    Pair::give(pair.b, read_request(pair, 0x100 + most, 0, 10));
+    EXPECT_EQ(pair.b.failure(), Status::local_invalid_request);
+    EXPECT_EQ(opcodes_of(drain(pair.b)), std::string(most, 'O') + 'a') << "in the order of PSNs";
+  }
+}
+
+TEST(ReadResponder, RefusesWhatMakesNoSense) {
+  ReadPair inside;
+  const Bytes data = pattern(600);
+  inside.a.post(request_of(SendKind::write, data));
+  Pair::give(inside.b, drain(inside.a)[0]);
+  Pair::give(inside.b, read_request(inside, 0x101, 0, 10));
+  expect_invalid_request(inside, 0x101);
+  ReadPair long_one;
+  Pair::give(long_one.b, read_request(long_one, 0x100, 0, 0x80000001));
+  expect_invalid_request(long_one, 0x100);
+  ReadPair with_payload;
+  PacketWriter writer(with_payload.a.config());
+  Bytes frame(writer.max_frame_bytes());
+  frame.resize(writer.write_request(frame, {.opcode = Opcode::read_request, .psn = 0x100},
+                                    {std::span(data).first(4), {}}));
+  Pair::give(with_payload.b, frame);
+  expect_invalid_request(with_payload, 0x100);
+}
+
+TEST(ReadResponder, ARepeatReadsAgain) {
+  ReadPair pair;
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 600));
+  const std::vector<Bytes> first = drain(pair.b);
+  pair.memory[300] ^= 0xff;
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 600));
+  const std::vector<Bytes> again = drain(pair.b);
+  ASSERT_EQ(psns_of(again), psns(0x100, 3));
+  EXPECT_EQ(again[0], first[0]);
+  EXPECT_NE(again[1], first[1]);
+  EXPECT_EQ(again[2], first[2]);
+  EXPECT_EQ(pair.b.statistics().messages_received, 1U);
+  EXPECT_EQ(pair.b.expected_psn(), 0x103U);
+}
+
+TEST(ReadResponder, ARepeatMayAskForAPart) {
+  ReadPair pair;
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 1280));
+  drain(pair.b);
+  Pair::give(pair.b, read_request(pair, 0x101, 256, 512));
+  const std::vector<Bytes> again = drain(pair.b);
+  EXPECT_EQ(psns_of(again), psns(0x101, 2));
+  EXPECT_EQ(opcodes_of(again), "FL");
+}
+
+TEST(ReadResponder, DropsRepeatsOfNothingItRemembers) {
+  struct Row {
+    const char* what;
+    std::uint32_t psn;
+    std::uint64_t offset;
+    std::uint32_t bytes;
+    std::uint32_t key = kRemoteKey;
+  };
+
+  for (const Row& row :
+       {Row{"forgotten", 0x100, 0, 600}, Row{"before all", 0x0ff, 0, 600},
+        Row{"a write", 0x106, 0, 600}, Row{"another address", 0x103, 1, 600},
+        Row{"the address of its start", 0x104, 0, 300}, Row{"too long", 0x104, 256, 345},
+        Row{"another key", 0x103, 0, 600, kRemoteKey + 1}}) {
+    ReadPair pair;
+    Pair::give(pair.b, read_request(pair, 0x100, 0, 600));
+    drain(pair.b);
+    Pair::give(pair.b, read_request(pair, 0x103, 0, 600));
+    const Bytes data = pattern(1);
+    PacketWriter writer(pair.a.config());
+    Bytes write(writer.max_frame_bytes());
+    write.resize(writer.write_request(write,
+                                      {.opcode = Opcode::write_only,
+                                       .psn = 0x106,
+                                       .remote_address = kRemoteBase + 8192,
+                                       .remote_key = kRemoteKey,
+                                       .message_bytes = 1},
+                                      {data, {}}));
+    Pair::give(pair.b, write);
+    Pair::give(pair.b, read_request(pair, 0x107, 0, 600));
+    drain(pair.b);
+    Pair::give(pair.b, read_request(pair, row.psn, row.offset, row.bytes, row.key));
+    EXPECT_TRUE(drain(pair.b).empty()) << row.what;
+    EXPECT_EQ(pair.b.statistics().forgotten_reads, 1U) << row.what;
+    EXPECT_EQ(pair.b.state(), QueuePair::State::ready) << row.what;
+    Pair::give(pair.b, read_request(pair, 0x104, 256, 344));
+    EXPECT_EQ(psns_of(drain(pair.b)), psns(0x104, 2)) << row.what << ": the two last are there";
+  }
+}
+
+/// A late copy of a request is no reason to refuse the next READ, nor to keep the old one.
+TEST(ReadResponder, ARepeatOfTheOldestDoesNotBarTheNext) {
+  QueuePairConfig config = reading_config();
+  config.max_dest_rd_atomic = 1;
+  ReadPair pair(config);
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 600));
+  drain(pair.b);
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 600));
+  Pair::give(pair.b, read_request(pair, 0x103, 0, 600));
+  EXPECT_EQ(psns_of(drain(pair.b)), psns(0x103, 3));
+}
+
+TEST(ReadResponder, AnswersInTheOrderOfPsns) {
+  ReadPair pair;
+  Bytes target(600);
+  const Bytes data = pattern(1);
+  pair.a.post(read_into(target));
+  pair.a.post(request_of(SendKind::write, data));
+  pair.a.post(read_into(target));
+  pair.a.post(request_of(SendKind::write, data));
+  give_all(pair.b, drain(pair.a));
+  EXPECT_EQ(psns_of(drain(pair.b)),
+            (std::vector<std::uint32_t>{0x100, 0x101, 0x102, 0x104, 0x105, 0x106, 0x107}));
+  Pair::give(pair.b, read_request(pair, 0x104, 0, 600));
+  Pair::give(pair.b, read_request(pair, 0x101, 256, 344));
+  EXPECT_EQ(psns_of(drain(pair.b)), (std::vector<std::uint32_t>{0x101, 0x102, 0x104, 0x105, 0x106}))
+      << "repeats too";
+}
+
+TEST(ReadResponder, ANakWaitsForTheAnswersBelow) {
+  ReadPair pair;
+  Bytes target(600);
+  const Bytes data = pattern(300);
+  pair.a.post(read_into(target));
+  pair.a.post(request_of(SendKind::write, data));
+  const std::vector<Bytes> requests = drain(pair.a);
+  Pair::give(pair.b, requests[0]);
+  Pair::give(pair.b, requests[2]); // the write's first packet is lost
+  const std::vector<Bytes> answers = drain(pair.b);
+  EXPECT_EQ(opcodes_of(answers), "FMLa");
+  EXPECT_EQ(aeth_of(answers[3]).syndrome, kSequenceError);
+  EXPECT_EQ(psn_of(answers[3]), 0x103U);
+}
+
+TEST(ReadResponder, AReadThatClosesAGapWithdrawsTheNak) {
+  ReadPair pair;
+  const Bytes data = pattern(300);
+  pair.a.post(request_of(SendKind::write, data));
+  Pair::give(pair.b, drain(pair.a)[1]);
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 10));
+  EXPECT_EQ(opcodes_of(drain(pair.b)), "O");
+  Pair::give(pair.b, read_request(pair, 0x105, 0, 10));
+  EXPECT_EQ(psns_of(drain(pair.b)), psns(0x101, 1)) << "another gap, another NAK";
+}
+
+/// An ACK of a READ's PSN would say that its data has arrived, which soft-RoCE believes.
+TEST(ReadResponder, AnAckNamesAWriteAndNoRead) {
+  ReadPair pair;
+  Bytes target(600);
+  const Bytes data = pattern(1);
+  pair.a.post(request_of(SendKind::write, data));
+  pair.a.post(read_into(target));
+  const std::vector<Bytes> requests = drain(pair.a);
+  give_all(pair.b, requests);
+  drain(pair.b);
+  Pair::give(pair.b, requests[1]);
+  drain(pair.b);
+  Pair::give(pair.b, requests[0]);
+  const std::vector<Bytes> answers = drain(pair.b);
+  ASSERT_EQ(opcodes_of(answers), "a");
+  EXPECT_EQ(psn_of(answers[0]), 0x100U);
+  EXPECT_EQ(aeth_of(answers[0]).message_sequence.get(), 2U);
+}
+
+/// Four READs of a gibibyte in packets of 256 bytes take all PSNs.
+TEST(ReadResponder, ARepeatIsOfTheNewestReadWithItsPsn) {
+  QueuePairConfig config = reading_config();
+  config.max_dest_rd_atomic = 5;
+  ReadAnswers answers(config);
+  constexpr std::uint32_t gibibyte = 1U << 30;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    answers.accept({.psn = (i << 22) & wire::kPsnMask, .address = i, .bytes = gibibyte}, i);
+  }
+  answers.clear();
+  EXPECT_TRUE(answers.repeat({.psn = 1, .address = 4 + 256, .bytes = 1}));
+  EXPECT_EQ(answers.next()->header.message_sequence, 4U);
+}
+
+TEST(ReadResponder, ACloseSilencesIt) {
+  ReadPair pair;
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 600));
+  pair.b.close();
+  EXPECT_TRUE(drain(pair.b).empty());
+}
+
 } // namespace
 } // namespace weir::endpoint::endpoint_read_test
