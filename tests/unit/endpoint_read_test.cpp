@@ -4,6 +4,7 @@
 
 #include "endpoint/read_answers.hpp"
 #include "endpoint_support.hpp"
+#include "support/captured_frames.hpp"
 
 #include <gtest/gtest.h>
 
@@ -697,6 +698,150 @@ TEST(ReadResponder, ACloseSilencesIt) {
   pair.b.close();
   EXPECT_TRUE(drain(pair.b).empty());
 }
+
+// --- frames of Linux soft-RoCE ------------------------------------------------------------------
+
+/// A connection of roce-mix.pcap in which the host `requester` sends READs to `responder`.
+struct CaptureRow {
+  const char* what;
+  std::uint64_t queue_pair; // at both ends
+  std::uint64_t requester;
+  std::uint64_t responder;
+  std::size_t replies; // counted by another program
+};
+
+void PrintTo(const CaptureRow& row, std::ostream* out) {
+  *out << row.what;
+}
+
+constexpr std::uint8_t kReadRequest = 0x0c;
+constexpr std::uint8_t kWriteOnly = 0x0a;
+constexpr std::size_t kMtu = 1024;
+
+class SoftRoceReads : public testing::TestWithParam<CaptureRow> {
+ protected:
+  SoftRoceReads() {
+    for (Bytes& frame : test::captured_frames("roce-mix.pcap")) {
+      if (frame.size() < 62 || number_at(frame, 36, 2) != wire::kRocePort ||
+          number_at(frame, offset::destination_qp, 3) != GetParam().queue_pair) {
+        continue;
+      }
+      const std::uint64_t source = number_at(frame, offset::source, 4) & 0xff;
+      const bool is_request = frame[offset::opcode] <= kReadRequest;
+      if (source == GetParam().requester && is_request) {
+        requests_.push_back(std::move(frame));
+      } else if (source == GetParam().responder && !is_request) {
+        replies_.push_back(std::move(frame));
+      }
+    }
+  }
+
+  /// The responder's end.
+  QueuePairConfig responder() const {
+    QueuePairConfig config;
+    const Bytes& reply = replies_.front();
+    std::copy_n(reply.begin(), 6, config.remote_mac.bytes.begin());
+    std::copy_n(reply.begin() + 6, 6, config.local_mac.bytes.begin());
+    config.local_ip = wire::IpAddress::from_v4(reply.data() + offset::source);
+    config.remote_ip = wire::IpAddress::from_v4(reply.data() + offset::destination);
+    config.udp_source_port =
+        static_cast<std::uint16_t>(number_at(reply, offset::udp_source_port, 2));
+    config.local_qp = config.remote_qp = static_cast<std::uint32_t>(GetParam().queue_pair);
+    config.receive_psn = psn_of(requests_.front());
+    config.path_mtu = kMtu;
+    config.stack = Stack::soft_roce;
+    config.max_rd_atomic = config.max_dest_rd_atomic = 8;
+    return config;
+  }
+
+  static std::uint64_t address_in(const Bytes& request) {
+    return number_at(request, offset::extension, 8);
+  }
+
+  static std::uint32_t key_in(const Bytes& request) {
+    return static_cast<std::uint32_t>(number_at(request, offset::extension + 8, 4));
+  }
+
+  static std::size_t length_in(const Bytes& request) {
+    return number_at(request, offset::extension + 12, 4);
+  }
+
+  /// What the real responder answered to a READ.
+  Bytes data_of(const Bytes& request) const {
+    Bytes data;
+    for (const Bytes& reply : replies_) {
+      const std::int32_t ahead = wire::psn_distance(psn_of(request), psn_of(reply));
+      if (ahead < 0 || static_cast<std::size_t>(ahead) * kMtu >= length_in(request)) {
+        continue;
+      }
+      const std::size_t aeth = reply[offset::opcode] == 0x0e ? 0 : 4;
+      const std::size_t pad = reply[offset::opcode + 1] >> 4 & 3;
+      data.insert(data.end(), reply.begin() + static_cast<std::ptrdiff_t>(offset::extension + aeth),
+                  reply.end() - static_cast<std::ptrdiff_t>(4 + pad));
+    }
+    return data;
+  }
+
+  std::vector<Bytes> requests_;
+  std::vector<Bytes> replies_;
+};
+
+TEST_P(SoftRoceReads, ResponderDoesWhatTheRealOneDid) {
+  ASSERT_EQ(replies_.size(), GetParam().replies);
+  MemoryTable table;
+  QueuePair queue_pair(responder(), table);
+  Bytes buffer(kMtu);
+  for (int i = 0; i < 64; ++i) {
+    queue_pair.post(ReceiveRequest{.id = 0, .buffer = buffer});
+  }
+  auto next = replies_.begin();
+  for (const Bytes& request : requests_) {
+    const bool is_read = request[offset::opcode] == kReadRequest;
+    Bytes memory(is_read || request[offset::opcode] == kWriteOnly ? length_in(request) : 0);
+    if (is_read) {
+      memory = data_of(request);
+    }
+    const std::uint32_t key = memory.empty() ? 0 : key_in(request);
+    table.add(key, memory.empty() ? 0 : address_in(request), memory, Access::read_and_write);
+    Pair::give(queue_pair, request);
+    for (const Bytes& ours : drain(queue_pair)) {
+      ASSERT_NE(next, replies_.end());
+      ASSERT_EQ(without_ip_id(ours), without_ip_id(*next++));
+    }
+    table.remove(key);
+  }
+  EXPECT_EQ(next, replies_.end());
+  EXPECT_EQ(queue_pair.state(), QueuePair::State::ready);
+}
+
+/// Only the READs.
+TEST_P(SoftRoceReads, RequesterSendsAndTakesWhatTheRealOneDid) {
+  const MemoryTable memory;
+  for (const Bytes& request : requests_) {
+    if (request[offset::opcode] != kReadRequest) {
+      continue;
+    }
+    QueuePairConfig config = mirrored(responder());
+    config.send_psn = psn_of(request);
+    QueuePair queue_pair(config, memory);
+    Bytes target(length_in(request));
+    SendRequest read = read_into(target);
+    read.remote_address = address_in(request);
+    read.remote_key = key_in(request);
+    queue_pair.post(read);
+    const std::vector<Bytes> ours = drain(queue_pair);
+    ASSERT_EQ(ours.size(), 1U);
+    EXPECT_EQ(without_ip_id(ours[0]), without_ip_id(request));
+    give_all(queue_pair, replies_);
+    EXPECT_EQ(statuses_of(queue_pair), std::vector{Status::success});
+    EXPECT_EQ(target, data_of(request));
+    EXPECT_EQ(queue_pair.statistics().bad_icrc, 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SoftRoceReads,
+                         testing::Values(CaptureRow{"five of 5000 bytes", 0x13, 2, 1, 25},
+                                         CaptureRow{"rping", 0x15, 1, 2, 12}));
 
 } // namespace
 } // namespace weir::endpoint::endpoint_read_test
