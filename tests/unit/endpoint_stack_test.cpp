@@ -197,5 +197,137 @@ TEST_P(Stacks, PacketsAfterOneThatFoundNoReceive) {
   EXPECT_EQ(answers, is_soft_roce() ? "1 RNR 1 NAK" : "1 RNR 0 NAK");
 }
 
+// --- READ ---------------------------------------------------------------------------------------
+
+class ReadingStacks : public Stacks {
+ protected:
+  ReadingStacks() : pair_(config()) {}
+
+  static QueuePairConfig config() {
+    QueuePairConfig config = reading_config();
+    config.stack = GetParam();
+    return config;
+  }
+
+  /// READs, all asked for, and B's answers.
+  std::vector<Bytes> read(std::initializer_list<std::size_t> lengths) {
+    for (const std::size_t length : lengths) {
+      pair_.a.post(read_into(std::span(target_).first(length)));
+    }
+    return ask();
+  }
+
+  std::vector<Bytes> ask() {
+    for (const Bytes& frame : drain(pair_.a)) {
+      Pair::give(pair_.b, frame);
+    }
+    return drain(pair_.b);
+  }
+
+  Pair pair_;
+  Bytes target_ = Bytes(1024, 0xee);
+};
+
+INSTANTIATE_TEST_SUITE_P(All, ReadingStacks, testing::Values(Stack::ibta, Stack::soft_roce),
+                         [](const auto& info) {
+                           return std::string(info.param == Stack::ibta ? "Ibta" : "SoftRoce");
+                         });
+
+TEST_P(ReadingStacks, ALostResponse) {
+  const std::vector<Bytes> answers = read({1024});
+  for (const std::size_t i : {0, 2, 3}) {
+    Pair::give(pair_.a, answers[i], kStart + microseconds(500));
+  }
+  EXPECT_EQ(psns_of(drain(pair_.a)), is_soft_roce() ? psns(0, 0) : psns(0x101, 1));
+  pair_.a.expire(kStart + microseconds(1500));
+  EXPECT_EQ(psns_of(drain(pair_.a)), psns(0x101, 1)) << "the rest";
+}
+
+TEST_P(ReadingStacks, AResponseOfALaterRead) {
+  const std::vector<Bytes> answers = read({1024, 1});
+  Pair::give(pair_.a, answers[0]);
+  Pair::give(pair_.a, answers[4]);
+  EXPECT_EQ(psns_of(drain(pair_.a)), (std::vector<std::uint32_t>{0x101, 0x104}));
+  Pair::give(pair_.a, answers[4]);
+  EXPECT_EQ(psns_of(drain(pair_.a)), psns(0, 0)) << "once";
+  Pair::give(pair_.a, answers[1]);
+  Pair::give(pair_.a, answers[4]);
+  EXPECT_EQ(psns_of(drain(pair_.a)), (std::vector<std::uint32_t>{0x102, 0x104}))
+      << "a response makes it listen again";
+}
+
+TEST_P(ReadingStacks, AnAckOfARead) {
+  read({1});
+  Pair::give(pair_.a, acknowledgement(pair_, 0x100));
+  EXPECT_EQ(statuses_of(pair_.a),
+            is_soft_roce() ? std::vector{Status::success} : std::vector<Status>{});
+  EXPECT_EQ(target_, Bytes(1024, 0xee));
+}
+
+TEST_P(ReadingStacks, AnAckAboveAllThatWasSentIsNoData) {
+  read({1});
+  Pair::give(pair_.a, acknowledgement(pair_, 0x200));
+  EXPECT_EQ(statuses_of(pair_.a), std::vector<Status>{});
+}
+
+TEST_P(ReadingStacks, OldAcksWhileItWaits) {
+  read({1});
+  for (TimePoint now = kStart; now < kStart + milliseconds(100); now += microseconds(250)) {
+    pair_.a.expire(now);
+    Pair::give(pair_.a, acknowledgement(pair_, 0x0ff), now);
+    drain(pair_.a, now);
+  }
+  EXPECT_EQ(pair_.a.statistics().timeouts == 0, is_soft_roce());
+}
+
+TEST_P(ReadingStacks, OldResponsesWhileItWaits) {
+  const std::vector<Bytes> old = read({1});
+  Pair::give(pair_.a, old[0]);
+  read({1});
+  for (TimePoint now = kStart; now < kStart + milliseconds(100); now += microseconds(250)) {
+    pair_.a.expire(now);
+    Pair::give(pair_.a, old[0], now);
+    drain(pair_.a, now);
+  }
+  EXPECT_EQ(pair_.a.statistics().timeouts == 0, is_soft_roce());
+}
+
+TEST_P(ReadingStacks, TheFirstAnswerToARepeat) {
+  const std::vector<Bytes> answers = read({1024});
+  Pair::give(pair_.a, answers[0]);
+  pair_.a.expire(kStart + milliseconds(1));
+  const std::vector<Bytes> again = ask();
+  ASSERT_EQ(psns_of(again), psns(0x101, 3));
+  EXPECT_EQ(bth_of(again[0]).opcode, is_soft_roce() ? 0x0e : 0x0d) << "MIDDLE, FIRST";
+  for (const Bytes& frame : again) {
+    Pair::give(pair_.a, frame);
+  }
+  EXPECT_EQ(statuses_of(pair_.a), std::vector{Status::success}) << "taken either way";
+}
+
+TEST_P(ReadingStacks, ARepeatFromALowerPsnThanAnEarlierOne) {
+  const std::vector<Bytes> answers = read({1024});
+  Pair::give(pair_.a, answers[0]);
+  pair_.a.expire(kStart + milliseconds(1));
+  const std::vector<Bytes> second = drain(pair_.a);
+  Pair::give(pair_.a, answers[1]);
+  pair_.a.expire(kStart + milliseconds(2));
+  ask();
+  Pair::give(pair_.b, second[0]);
+  EXPECT_EQ(psns_of(drain(pair_.b)), is_soft_roce() ? psns(0, 0) : psns(0x101, 3));
+}
+
+TEST_P(ReadingStacks, ARepeatOfAForgottenRead) {
+  pair_.a.post(read_into(target_));
+  const Bytes request = drain(pair_.a)[0];
+  Pair::give(pair_.b, request);
+  for (const Bytes& answer : drain(pair_.b)) {
+    Pair::give(pair_.a, answer);
+  }
+  read({1, 1});
+  Pair::give(pair_.b, request);
+  EXPECT_TRUE(drain(pair_.b).empty()) << "silently";
+}
+
 } // namespace
 } // namespace weir::endpoint::endpoint_stack_test
