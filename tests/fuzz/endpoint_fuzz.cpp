@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// A sequence of frames to a software queue pair with requests under way. It must not crash, and
-/// must write nothing outside its registered memory.
+/// must write nothing outside its registered memory and what it reads into.
 
 #include "endpoint/device.hpp"
 #include "frame_script.hpp"
@@ -22,6 +22,7 @@ endpoint::QueuePairConfig configuration() {
   config.local_qp = 17;
   config.remote_qp = 18;
   config.path_mtu = 256;
+  config.max_rd_atomic = config.max_dest_rd_atomic = 2;
   return config;
 }
 
@@ -31,9 +32,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::array<std::uint8_t, 2048 + 2 * kGuard> memory{};
   std::array<std::uint8_t, 512> inbox{};
   std::array<std::uint8_t, 1000> outbox{};
+  std::array<std::uint8_t, 600 + 2 * kGuard> target{};
   std::array<std::uint8_t, 2048> buffer{};
   endpoint::Device device;
-  device.memory().add(kRemoteKey, 0, std::span(memory).subspan(kGuard, 2048));
+  device.memory().add(kRemoteKey, 0, std::span(memory).subspan(kGuard, 2048),
+                      endpoint::Access::read_and_write);
   endpoint::QueuePair& pair = device.create(configuration());
   pair.post(endpoint::ReceiveRequest{.id = 1, .buffer = inbox});
   pair.post(endpoint::SendRequest{.id = 2,
@@ -43,6 +46,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                   .remote_address = 0,
                                   .remote_key = 1,
                                   .immediate = 3});
+  pair.post(endpoint::SendRequest{.id = 3,
+                                  .kind = endpoint::SendKind::read,
+                                  .remote_key = 1,
+                                  .target = std::span(target).subspan(kGuard, 600)});
   fuzz::FrameScript script({data, size});
   endpoint::TimePoint now{std::chrono::seconds(1)};
   while (auto frame = script.next()) {
@@ -57,6 +64,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t i = 0; i < kGuard; ++i) {
     fuzz::require(memory[i] == 0 && memory[memory.size() - 1 - i] == 0,
                   "a write outside the region");
+    fuzz::require(target[i] == 0 && target[target.size() - 1 - i] == 0,
+                  "a READ outside its target");
   }
   return 0;
 }
