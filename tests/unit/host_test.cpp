@@ -187,6 +187,8 @@ class WatchedIo : public ForwardingIo, private FrameReader {
  private:
   static constexpr std::size_t kBth = 14 + 20 + 8;
   static constexpr std::size_t kQueuePair = kBth + 5;
+  static constexpr std::size_t kSyndrome = kBth + 12;
+  static constexpr std::uint8_t kFirstNak = 0x20; // an earlier run hears by one that this began
   static constexpr std::uint8_t kAcknowledge = 0x11;
 
   /// Where the payload of a message's first packet begins. None: another packet.
@@ -209,7 +211,7 @@ class WatchedIo : public ForwardingIo, private FrameReader {
   }
 
   void accept(std::span<std::uint8_t> frame) override {
-    if (frame[kBth] == kAcknowledge) {
+    if (frame[kBth] == kAcknowledge && frame[kSyndrome] < kFirstNak) {
       sent_.acks_for.insert(number_at(frame, kQueuePair, 3));
     }
     reader_->accept(frame);
