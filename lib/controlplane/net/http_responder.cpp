@@ -58,6 +58,15 @@ std::string paths_of(const std::vector<HttpPage>& pages) {
   return paths;
 }
 
+HttpAnswer answer_with(const HttpPage& page) {
+  HttpPage::Text text = page.text();
+  if (text == nullptr) {
+    return refusal("503 Service Unavailable", "", "no answer came in time; ask again");
+  }
+  return answer_of("200 OK", fmt::format("Content-Type: {}\r\n{}", page.content_type, page.more),
+                   std::move(text));
+}
+
 /// Of the request's first line; the others are of no use here.
 HttpAnswer answered(std::string_view line, const std::vector<HttpPage>& pages) {
   const std::size_t method_end = line.find(' ');
@@ -74,8 +83,7 @@ HttpAnswer answered(std::string_view line, const std::vector<HttpPage>& pages) {
   const auto page = std::ranges::find(pages, target.substr(0, target.find('?')), &HttpPage::path);
   HttpAnswer answer =
       page != pages.end()
-          ? answer_of("200 OK", fmt::format("Content-Type: {}\r\n", page->content_type),
-                      page->text())
+          ? answer_with(*page)
           : refusal("404 Not Found", "",
                     fmt::format("found another path; allowed: {}", paths_of(pages)));
   return method == "HEAD" ? without_text(std::move(answer)) : answer;

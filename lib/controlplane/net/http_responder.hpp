@@ -20,7 +20,8 @@ struct HttpPage {
 
   std::string path; // "/metrics"
   std::string content_type;
-  std::function<Text()> text; // asked by the responder's thread
+  std::function<Text()> text; // asked by the responder's thread; nullptr: there is none now (503)
+  std::string more = {};      // header lines, each with its CRLF
 };
 
 /// Answers GET and HEAD over HTTP/1.1 (RFC 9112), one request on a connection, while it lives. One
