@@ -91,8 +91,7 @@ class Pages {
   static net::HttpPage::Text text_of(manager::Manager& manager,
                                      std::string (*text)(const Answer& answer)) {
     const auto answer = manager.view();
-    return std::make_shared<const std::string>(answer ? text(*answer)
-                                                      : "the manager does not answer\n");
+    return answer ? std::make_shared<const std::string>(text(*answer)) : nullptr;
   }
 
   net::HttpResponder responder_;
