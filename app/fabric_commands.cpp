@@ -133,8 +133,7 @@ class Desk {
       text += fmt::format("{:32} {:>6.0f} %  {}{}\n",
                           fmt::format("{} {} – {} {}", link.one(), link.one_port(), link.other(),
                                       link.other_port()),
-                          100 * link.load(), fmt::join(link.jobs(), ", "),
-                          link.is_down() ? "  " + link.drained() : "");
+                          100 * link.load(), fmt::join(link.jobs(), ", "), words_of(link));
     }
     return text + "\n" + table_of(picture.jobs());
   }
@@ -219,6 +218,11 @@ class Desk {
     default:
       throw rpc::CallError(status.error_message());
     }
+  }
+
+  static std::string words_of(const v1::PictureLink& link) {
+    const std::string down = link.is_down() ? "  is down" : "";
+    return link.drained().empty() ? down : fmt::format("{}  {}", down, link.drained());
   }
 
   template <typename Jobs>

@@ -402,13 +402,8 @@ void Loop::look_at_owner(v1::JobRecord& record, Care& care, Time now) {
             now);
 }
 
-bool Loop::is_shut(plan::LinkId link, std::string* why) const {
-  const auto say = [&](const std::string& words) {
-    if (why != nullptr) {
-      *why = words;
-    }
-    return true;
-  };
+/// Why nothing passes by the link: a switch says so of its port. Absent: it is up.
+std::optional<std::string> Loop::cut_of(plan::LinkId link) const {
   const plan::LinkId there = plan::Topology::reverse_of(link);
   for (const plan::LinkId end : {link, there}) {
     const plan::VertexId from = site_.topology().link(end).from;
@@ -417,20 +412,30 @@ bool Loop::is_shut(plan::LinkId link, std::string* why) const {
     }
     const SwitchState& state = switches_[site_.index().switch_at(from)];
     if (state.down_since.contains(site_.ports[end])) {
-      return say(fmt::format("{} {} – {} {} is down", site_.topology().name(from), site_.ports[end],
-                             site_.topology().name(site_.topology().link(end).to),
-                             site_.ports[plan::Topology::reverse_of(end)]));
+      return fmt::format("{} {} – {} {} is down", site_.topology().name(from), site_.ports[end],
+                         site_.topology().name(site_.topology().link(end).to),
+                         site_.ports[plan::Topology::reverse_of(end)]);
     }
   }
+  return std::nullopt;
+}
+
+/// Who has drained the link, named from either of its ends. Absent: nobody.
+std::optional<std::string> Loop::link_mark(plan::LinkId link) const {
   const std::string one = site_.topology().name(site_.topology().link(link).from);
   const std::string other = site_.topology().name(site_.topology().link(link).to);
-  for (const std::string& name :
-       {fmt::format("{}-{}", one, other), fmt::format("{}-{}", other, one)}) {
-    if (const auto marked = mark("link", name)) {
-      return say(*marked);
-    }
+  const auto marked = mark("link", fmt::format("{}-{}", one, other));
+  return marked ? marked : mark("link", fmt::format("{}-{}", other, one));
+}
+
+/// Whether nothing new comes on it.
+bool Loop::is_shut(plan::LinkId link, std::string* why) const {
+  const auto cut = cut_of(link);
+  const auto words = cut ? cut : link_mark(link);
+  if (words && why != nullptr) {
+    *why = *words;
   }
-  return false;
+  return words.has_value();
 }
 
 bool Loop::is_out(SwitchIndex at, std::string* why) const {

@@ -212,6 +212,8 @@ class Loop {
 
   bool is_out(SwitchIndex at, std::string* why = nullptr) const;
   bool is_shut(plan::LinkId link, std::string* why = nullptr) const;
+  std::optional<std::string> cut_of(plan::LinkId link) const;
+  std::optional<std::string> link_mark(plan::LinkId link) const;
   std::vector<SwitchIndex> switches_of(const v1::JobRecord& record) const;
   v1::Job job_of(const v1::JobRecord& record) const;
   void require_operator(const Caller& caller) const;

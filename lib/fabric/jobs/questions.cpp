@@ -288,9 +288,8 @@ void Loop::draw_links(const Caller& caller, const placement::Usage& used,
     drawn.set_other(topology.name(ends.to));
     drawn.set_other_port(site_.ports[plan::Topology::reverse_of(link)]);
     drawn.set_load(used.load[cable] / site_.index().rate(cable));
-    std::string why;
-    drawn.set_is_down(is_shut(link, &why));
-    drawn.set_drained(why);
+    drawn.set_is_down(cut_of(link).has_value());
+    drawn.set_drained(link_mark(link).value_or(""));
     for (const auto& [id, record] : records_) {
       if (caller.is_operator && goes_over(record, cable)) {
         drawn.add_jobs(id);
