@@ -2,6 +2,7 @@
 #include "manager/picture_page.hpp"
 
 #include "manager/picture_svg.hpp"
+#include "manager/picture_text.hpp"
 
 #include <fmt/format.h>
 

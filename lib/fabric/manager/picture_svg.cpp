@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "manager/picture_svg.hpp"
 
+#include "manager/picture_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -183,29 +185,6 @@ class Drawing {
 };
 
 } // namespace
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-    case '<':
-      out += "&lt;";
-      break;
-    case '>':
-      out += "&gt;";
-      break;
-    case '&':
-      out += "&amp;";
-      break;
-    case '"':
-      out += "&quot;";
-      break;
-    default:
-      out += c;
-    }
-  }
-  return out;
-}
 
 std::string svg_of(const v1::FabricPicture& picture) {
   return Drawing(picture).draw();

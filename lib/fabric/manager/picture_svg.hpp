@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <weir/v1/fabric.pb.h>
 
 namespace weir::manager {
@@ -10,8 +9,5 @@ namespace weir::manager {
 /// The fabric as a picture: hosts below their switches, links as thick as they are loaded, each
 /// job's trees in a colour of its own, what is drained or not reached in grey and red.
 std::string svg_of(const v1::FabricPicture& picture);
-
-/// For text and attributes of SVG and HTML.
-std::string escaped(std::string_view text);
 
 } // namespace weir::manager
