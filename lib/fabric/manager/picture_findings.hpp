@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <weir/v1/fabric.pb.h>
+
+namespace weir::manager {
+
+enum class Weight : std::uint8_t {
+  trouble, // somebody has to look
+  note,    // somebody wants it so, or a job waits
+};
+
+struct Finding {
+  Weight weight = Weight::note;
+  std::string words; // a sentence without its end; not escaped
+};
+
+/// What is not as on a quiet day, troubles first. Of a job all numbers are told, and no reason:
+/// reasons are texts of people, for operators (`weirctl fabric why`).
+std::vector<Finding> findings_of(const v1::FabricPicture& picture);
+
+/// "job 3 (train)"; of a long name its ends.
+std::string title_of(const v1::Job& job);
+
+/// The first rank that a host of the job has.
+std::ptrdiff_t rank_of(const v1::Job& job, const std::string& host);
+
+} // namespace weir::manager
