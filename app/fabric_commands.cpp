@@ -109,7 +109,7 @@ class Desk {
         ask<v1::FabricPicture>(&v1::Fabric::Stub::GetFabric, v1::GetFabricRequest());
     if (const std::string file = order.option("--svg"); !file.empty()) {
       std::ofstream stream(file);
-      stream << manager::svg_of(picture);
+      stream << manager::svg_of(picture, manager::SvgUse::file);
       if (!stream.flush()) {
         throw rpc::CallError(fmt::format("{} cannot be written", file));
       }

@@ -34,7 +34,7 @@ std::string page_of(const v1::FabricPicture& picture) {
   }
   page += fmt::format("<div class=\"picture\">{}</div>\n<table><tr><th>job</th><th>name</th>"
                       "<th>state</th><th>hosts</th><th>waits for</th></tr>\n",
-                      svg_of(picture));
+                      svg_of(picture, SvgUse::file));
   for (const v1::Job& job : picture.jobs()) {
     page += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                         job.id(), escaped(job.name()), escaped(job.state()), job.hosts_size(),
