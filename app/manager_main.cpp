@@ -3,6 +3,7 @@
 /// weir-manager: gives groups of ranks their rings on a fabric of switches.
 
 #include "complaint.hpp"
+#include "manager/kept_answer.hpp"
 #include "manager/manager.hpp"
 #include "manager/picture_page.hpp"
 #include "net/http_responder.hpp"
@@ -17,11 +18,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <pthread.h>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -75,25 +79,39 @@ sigset_t block_signals() {
 class Pages {
  public:
   Pages(manager::Manager& manager, const std::string& listen)
-      : responder_(net::ListeningSocket::at_address(listen),
-                   {{"/metrics", "text/plain; version=0.0.4; charset=utf-8",
-                     [&manager] { return text_of(manager, metrics); }},
-                    {"/fabric", "text/html; charset=utf-8",
-                     [&manager] { return text_of(manager, page); }}}) {}
+      : answer_([&manager] { return manager.view(); }),
+        responder_(net::ListeningSocket::at_address(listen), pages()) {}
 
  private:
   using Answer = manager::Manager::Answer;
+  using Text = net::HttpPage::Text;
 
-  static std::string metrics(const Answer& answer) { return answer.metrics; }
+  std::vector<net::HttpPage> pages() {
+    const std::string more(manager::page_header());
+    return {{"/metrics", "text/plain; version=0.0.4; charset=utf-8",
+             [this] { return text_of([](const Answer& answer) { return answer.metrics; }); }},
+            {"/fabric", "text/html; charset=utf-8",
+             [this] {
+               return text_of([](const Answer& answer) {
+                 return manager::page_of(answer.picture, answer.drawn);
+               });
+             },
+             more},
+            {"/fabric.css", "text/css; charset=utf-8", fixed(manager::page_style()), more},
+            {"/fabric.js", "text/javascript; charset=utf-8",
+             fixed(std::string(manager::page_script())), more}};
+  }
 
-  static std::string page(const Answer& answer) { return manager::page_of(answer.picture); }
+  static std::function<Text()> fixed(std::string text) {
+    return [text = std::make_shared<const std::string>(std::move(text))] { return text; };
+  }
 
-  static net::HttpPage::Text text_of(manager::Manager& manager,
-                                     std::string (*text)(const Answer& answer)) {
-    const auto answer = manager.view();
+  Text text_of(std::string (*text)(const Answer& answer)) {
+    const auto answer = answer_.get();
     return answer ? std::make_shared<const std::string>(text(*answer)) : nullptr;
   }
 
+  manager::KeptAnswer<Answer> answer_; // asked by the responder's thread
   net::HttpResponder responder_;
 };
 

@@ -235,6 +235,7 @@ std::shared_ptr<const Manager::Answer> Manager::view() {
     }
     auto view = std::make_shared<Answer>();
     view->picture = parts_->loop->picture({.name = "", .is_operator = true});
+    view->drawn = std::chrono::system_clock::now();
     view->metrics = metrics_of(view->picture, parts_->loop->counts());
     made->set_value(std::move(view));
   });

@@ -3,6 +3,7 @@
 
 #include "manager/config.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,6 +36,7 @@ class Manager {
   struct Answer {
     v1::FabricPicture picture;
     std::string metrics; // in Prometheus' text format
+    std::chrono::system_clock::time_point drawn;
   };
 
   std::shared_ptr<const Answer> view();
