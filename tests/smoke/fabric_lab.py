@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fabric's manager as a process, in a namespace, with switches and jobs that only talk."""
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import urllib.request
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+from lab import Lab
+from weir import BUILD, KILLED_WITH_US, Skipped, expect, wait_for
+
+MANAGER = BUILD / "app" / "weir-manager"
+SWITCHES = ("leaf0", "leaf1", "spine0", "spine1")
+HOSTS = 6
+LISTEN = "127.0.0.1:9471"
+PATIENCE_S = 30
+HOSTILE = "<script>document.title = 'x'</script>\"'&"
+LONG = "a-name-" * 30
+
+
+def address_of(host: int) -> str:
+    return f"10.0.0.{host + 1}"
+
+
+class Fabric:
+    """Two leaves of three hosts, two spines, a manager; two jobs that have their rings."""
+
+    def __init__(self, lab: Lab, names: tuple[str, str] = (HOSTILE, LONG)) -> None:
+        if not MANAGER.exists():
+            raise Skipped(f"there is no {MANAGER}")
+        self._namespace, self.folder = lab.namespace(), lab.directory
+        self._logs = 0
+        self.say()
+        lab.file("topology.yaml", self._topology())
+        lab.file("manager.yaml", f"fabric: lab\nname: mgr1\nlisten: [\"unix:{self.folder}/manager.sock\"]\ntrees: 2\n"
+                                 f"store: {{ sqlite: {self.folder}/fabric.db }}\ntopology: topology.yaml\n"
+                                 f"tenants: [{{ name: red }}]\nmetrics: {{ listen: \"{LISTEN}\" }}\n")
+        self._switches = self._start(lab, sys.executable, str(Path(__file__).with_name("fabric_switches.py")), str(self.folder), *SWITCHES)
+        self.start_manager(lab)
+        wait_for(lambda: self.metrics_or_nothing().count('state="serving"') == len(SWITCHES), PATIENCE_S, "not all switches serve")
+        self._write("jobs.json", [{"name": names[0], "tenant": "red", "addresses": list(map(address_of, range(HOSTS)))},
+                                  {"name": names[1], "addresses": [address_of(0), address_of(3)]}])
+        wait_for(lambda: 'weir_fabric_jobs{state="placed"} 2\n' in self.metrics_or_nothing(), PATIENCE_S, "no two jobs are placed")
+
+    def _topology(self) -> str:
+        hosts = "".join(f"  - {{ name: host{host}, address: [{address_of(host)}] }}\n" for host in range(HOSTS))
+        links = "".join(f"  - {{ between: [host{host}, leaf{host // 3}], rate: 100Gbit/s, latency: 1us }}\n" for host in range(HOSTS))
+        links += "".join(f"  - {{ between: [\"leaf[0-1]\", {spine}], rate: 100Gbit/s, latency: 1us }}\n" for spine in SWITCHES[2:])
+        switches = "".join(f"  - {{ name: {name}, control: \"unix:{self.folder}/{name}.control\" }}\n" for name in SWITCHES)
+        return f"nodes:\n{hosts}switches:\n{switches}links:\n{links}"
+
+    def _start(self, lab: Lab, *command: str) -> subprocess.Popen[bytes]:
+        self._logs += 1
+        with self._namespace.entered(), (self.folder / f"log{self._logs}").open("wb") as log:
+            process = subprocess.Popen([*KILLED_WITH_US, *command], stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        lab.on_end(lambda: (process.kill(), process.wait()))
+        return process
+
+    def start_manager(self, lab: Lab) -> None:
+        self.manager = self._start(lab, str(MANAGER), str(self.folder / "manager.yaml"))
+
+    def stop_manager(self) -> None:
+        self.manager.terminate()
+        expect(self.manager.wait(PATIENCE_S) == 0, "the manager does not end well")
+
+    def say(self, **said: Any) -> None:
+        """What the switches say from now on."""
+        self._write("said.json", said)
+
+    def _write(self, name: str, value: object) -> None:
+        """In one step, since the switches read it meanwhile."""
+        (self.folder / "new").write_text(json.dumps(value))
+        (self.folder / "new").rename(self.folder / name)
+
+    def ask(self, path: str, method: str = "GET") -> HTTPResponse:
+        with self._namespace.entered():
+            answer: HTTPResponse = urllib.request.urlopen(urllib.request.Request(f"http://{LISTEN}{path}", method=method), timeout=10)
+            return answer
+
+    def metrics_or_nothing(self) -> str:
+        try:
+            return self.ask("/metrics").read().decode()
+        except OSError:
+            return ""
+
+    def entered(self) -> contextlib.AbstractContextManager[None]:
+        return self._namespace.entered()
