@@ -72,14 +72,14 @@ TEST_F(Cpus, AreNotThere) {
 
 TEST_F(Cpus, AreIsolated) {
   const auto found = machine_.ask("isolation", on({2, 3}));
-  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "other programs run on 2,3 too")));
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "other programs run on CPU 2,3 too")));
   EXPECT_THAT(found[0].mend, HasSubstr("isolcpus=2,3 nohz_full=2,3 rcu_nocbs=2,3"));
   machine_.file("/sys/devices/system/cpu/isolated", "2\n");
   EXPECT_THAT(machine_.ask("isolation", on({2, 3})),
-              ElementsAre(finding(Rank::warning, "other programs run on 3 too")));
+              ElementsAre(finding(Rank::warning, "other programs run on CPU 3 too")));
   machine_.file("/sys/devices/system/cpu/isolated", "2-3\n");
   EXPECT_THAT(machine_.ask("isolation", on({2, 3})),
-              ElementsAre(finding(Rank::fine, "no other program runs on 2,3")));
+              ElementsAre(finding(Rank::fine, "no other program runs on CPU 2,3")));
   EXPECT_THAT(machine_.ask("isolation", on({1}, Idle::sleep)), IsEmpty()) << "they may be shared";
 }
 
@@ -91,9 +91,9 @@ TEST_F(Cpus, ThatAreIsolatedAreNotSeenByAuto) {
   machine_.file("/sys/devices/system/cpu/isolated", "2-3\n");
   config::Config config = on({1});
   config.lcores_by = LcoresBy::the_switch;
-  EXPECT_THAT(
-      machine_.ask("isolation", config),
-      ElementsAre(finding(Rank::warning, "auto takes 1, since it does not see the isolated 2,3")));
+  EXPECT_THAT(machine_.ask("isolation", config),
+              ElementsAre(finding(Rank::warning,
+                                  "auto takes CPU 1, since it does not see the isolated 2,3")));
 }
 
 TEST_F(Cpus, ShareACore) {
@@ -123,7 +123,7 @@ TEST_F(Cpus, HaveAClock) {
   put(2, "cpufreq/scaling_governor", "performance\n");
   put(3, "cpufreq/scaling_governor", "powersave\n");
   const auto found = machine_.ask("clock", on({2, 3}));
-  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "governor powersave on 3")));
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "governor powersave on CPU 3")));
   EXPECT_EQ(found[0].mend, "cpupower --cpu 3 frequency-set --governor performance");
   EXPECT_THAT(machine_.ask("clock", on({2})), ElementsAre(finding(Rank::fine, "performance")));
 }
@@ -142,7 +142,7 @@ TEST_F(Cpus, WakeUpLate) {
               ElementsAre(finding(Rank::warning, "CPU 1 may take 133 us to wake up, from C6")));
   EXPECT_EQ(found[0].mend, "cpupower --cpu 1 idle-set --disable-by-latency 11");
   EXPECT_THAT(machine_.ask("idle states", on({1})),
-              ElementsAre(finding(Rank::fine, "1 are never idle")));
+              ElementsAre(finding(Rank::fine, "lcores that spin use none: CPU 1")));
   put(1, "cpuidle/state2/disable", "1\n");
   EXPECT_THAT(machine_.ask("idle states", on({1}, Idle::sleep)), IsEmpty());
 }

@@ -79,12 +79,12 @@ std::string isolation_of(const std::string& cpus) {
 Finding auto_shares(const Case& given, const std::string& shared) {
   if (const auto isolated = isolated_ids(given); !isolated.empty()) {
     return {Rank::warning,
-            fmt::format("lcores: auto takes {}, since it does not see the isolated {}", shared,
+            fmt::format("lcores: auto takes CPU {}, since it does not see the isolated {}", shared,
                         listed(isolated)),
             "# name isolated CPUs under lcores:"};
   }
   return {
-      Rank::warning, fmt::format("other programs run on {} too", shared),
+      Rank::warning, fmt::format("other programs run on CPU {} too", shared),
       fmt::format("# name {0} under lcores:, since auto does not see isolated CPUs; then {1} on "
                   "the kernel's command line",
                   shared, isolation_of(shared))};
@@ -157,14 +157,14 @@ std::vector<Finding> ask_isolation(const Case& given) {
     return {};
   }
   if (shared.empty()) {
-    return {{Rank::fine, fmt::format("no other program runs on {}",
+    return {{Rank::fine, fmt::format("no other program runs on CPU {}",
                                      listed(ids_of(cpus, [](const CpuFacts&) { return true; })))}};
   }
   if (given.config.lcores_by == config::LcoresBy::the_switch) {
     return {auto_shares(given, listed(shared))};
   }
   return {
-      {Rank::warning, fmt::format("other programs run on {} too", listed(shared)),
+      {Rank::warning, fmt::format("other programs run on CPU {} too", listed(shared)),
        fmt::format("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{} /' /etc/default/grub && update-grub && "
                    "reboot",
                    isolation_of(listed(shared)))}};
@@ -198,7 +198,7 @@ std::vector<Finding> ask_governors(const Case& given) {
   }
   return {
       {Rank::warning,
-       fmt::format("governor {} on {}", cpu_of(given, slow.front())->governor, listed(slow)),
+       fmt::format("governor {} on CPU {}", cpu_of(given, slow.front())->governor, listed(slow)),
        fmt::format("cpupower --cpu {} frequency-set --governor {}", listed(slow), kBestGovernor)}};
 }
 
@@ -216,7 +216,7 @@ std::vector<Finding> ask_idle_states(const Case& given) {
   }
   if (const auto cpus = packet_cpus(given, Sleeping::no); !cpus.empty()) {
     findings.push_back(
-        {Rank::fine, fmt::format("{} are never idle",
+        {Rank::fine, fmt::format("lcores that spin use none: CPU {}",
                                  listed(ids_of(cpus, [](const CpuFacts&) { return true; })))});
   }
   return findings;
