@@ -149,10 +149,11 @@ class ProcessGroupWeir(ProcessGroup):
         return self._calls.start(collectives.reduce_scatter_by(result, tensor, self._group.operators[number], number, self.size()))
 
     def _number_of(self, operator: str) -> int:
-        if operator not in self.operators:
-            allowed = ", ".join(self.operators) or "none, as Options.operators is empty"
+        names = self.operators
+        if operator not in names:
+            allowed = ", ".join(names) or "none, as Options.operators is empty"
             raise ValueError(f"weir_torch: operator: found {operator!r}; allowed: {allowed}")
-        return self.operators.index(operator)
+        return names.index(operator)
 
     def barrier(self, opts: Optional[BarrierOptions] = None) -> Any:
         return self._start(collectives.barrier(), opts or BarrierOptions())
