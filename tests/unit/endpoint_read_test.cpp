@@ -424,6 +424,24 @@ TEST(ReadRequester, ResponsesThatDoNotFitAreFatal) {
   }
 }
 
+/// Less than an AETH behind the BTH, or pad in its place.
+TEST(ReadRequester, ResponsesThatAreTooShortForTheirHeadersAreDropped) {
+  for (const std::size_t bytes : {0U, 1U, 3U}) {
+    ReadPair pair;
+    Bytes target(10);
+    pair.a.post(read_into(target));
+    drain(pair.a);
+    const Bytes payload(bytes);
+    PacketWriter writer(pair.b.config());
+    Bytes frame(writer.max_frame_bytes());
+    frame.resize(writer.write_request(frame, {.opcode = Opcode::read_response_only, .psn = 0x100},
+                                      {payload, {}}));
+    Pair::give(pair.a, frame);
+    EXPECT_EQ(pair.a.statistics().malformed, 1U) << bytes;
+    EXPECT_EQ(pair.a.state(), QueuePair::State::ready) << bytes;
+  }
+}
+
 TEST(ReadRequester, ARefusalEndsIt) {
   ReadPair pair;
   Bytes target(600);
