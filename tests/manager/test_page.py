@@ -297,6 +297,13 @@ class TheMetrics(unittest.TestCase):
             found = self.samples(spine_leaf() | {"jobs": [job(3, name=name)]})
             self.assertEqual(found["weir_fabric_job", (("job", "3"), ("name", name), ("tenant", ""), ("state", "placed"))], 1)
 
+    def test_count_from_nothing_on(self) -> None:
+        """Prometheus sees no increase in a series that begins with 1."""
+        found = {name for name in self.samples(spine_leaf()) if name[0].endswith("_total")}
+        kinds = {"requests": ("answer", ("placed", "refused")), "drift": ("kind", ("ring_missing", "ring_unknown")),
+                 "refusals": ("what", ("tree", "order", "rings", "places for members", "frames", "bandwidth"))}
+        self.assertEqual(found, {(f"weir_fabric_{name}_total", ((label, value),)) for name, (label, values) in kinds.items() for value in values})
+
     def test_tell_cables_and_jobs_apart_that_are_alike(self) -> None:
         waiting = {"name": "late", "state": "waiting"}
         picture = spine_leaf() | {"jobs": [waiting, waiting]}

@@ -18,6 +18,10 @@
 namespace weir::jobs {
 namespace {
 
+// Answers to requests.
+constexpr const char* kPlaced = "placed";
+constexpr const char* kRefused = "refused";
+
 constexpr std::size_t kKeptDecisions = 10'000;
 constexpr Time kFirstClaims = 3'000;        // a new leader has others wait so long for switches
 constexpr std::uint64_t kHellosOfChild = 4; // that wait, each a frame
@@ -288,6 +292,15 @@ v1::RingRecord Loop::ring_record(const placement::Tree& tree, const placement::P
   return record;
 }
 
+Loop::Counts::Counts()
+    : requests{{kPlaced, 0}, {kRefused, 0}}, drift{{kRingMissing, 0}, {kRingUnknown, 0}} {
+  using placement::Lack;
+  for (const Lack lack :
+       {Lack::tree, Lack::order, Lack::rings, Lack::members, Lack::frames, Lack::bandwidth}) {
+    refusals[name_of(lack)] = 0;
+  }
+}
+
 /// Throws Refused.
 v1::JobRecord Loop::decide(const Caller& caller, const v1::HoldJobRequest& request,
                            const placement::Usage& usage) {
@@ -382,7 +395,7 @@ bool Loop::place(CallId call, const Caller& caller, const v1::HoldJobRequest& re
     if (may_come && until > last_now_) {
       return false;
     }
-    ++counts_.requests["refused"];
+    ++counts_.requests[kRefused];
     note_decision(request, refused.what());
     outside_.end(call, {refused.code(), refused.what()});
     return true;
@@ -397,7 +410,7 @@ bool Loop::place(CallId call, const Caller& caller, const v1::HoldJobRequest& re
     }
     return true;
   }
-  ++counts_.requests["placed"];
+  ++counts_.requests[kPlaced];
   fabric_ = next;
   const std::uint64_t id = record.id();
   note_decision(request, fmt::format("job {}: {}", id, explain_trees(record)));

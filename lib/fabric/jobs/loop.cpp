@@ -303,7 +303,7 @@ void Loop::compare(SwitchIndex at, Time now) {
   }
   for (const auto& [id, why] : failed) {
     if (records_[id].state() == v1::JobRecord::PLACED) {
-      ++counts_.drift["ring_missing"];
+      ++counts_.drift[kRingMissing];
       begin_end(id, why, now);
     }
   }

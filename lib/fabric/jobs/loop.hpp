@@ -24,6 +24,10 @@ struct LeaderTerm {
   std::uint64_t number = 0;
 };
 
+// Kinds of what the loop puts right.
+inline constexpr const char* kRingMissing = "ring_missing";
+inline constexpr const char* kRingUnknown = "ring_unknown";
+
 struct Caller {
   std::string name; // of its certificate; empty: by a Unix socket
   bool is_operator = false;
@@ -88,7 +92,10 @@ class Loop {
     Code code_;
   };
 
+  /// From 0 on, since nobody notices the first of a kind that was not there before.
   struct Counts {
+    Counts();
+
     std::map<std::string, std::uint64_t> requests; // by answer
     std::map<std::string, std::uint64_t> refusals; // by what was short
     std::map<std::string, std::uint64_t> drift;    // by kind: what the loop has put right

@@ -115,7 +115,7 @@ bool Loop::collect_unknown(SwitchIndex at, Due& due) {
     if (!stored || !stored->empty()) {
       return false;
     }
-    ++counts_.drift["ring_unknown"];
+    ++counts_.drift[kRingUnknown];
     due.to_remove.insert(ring.id());
   }
   return true;
