@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,10 @@ class Fabric:
                                  f"tenants: [{{ name: red }}]\nmetrics: {{ listen: \"{LISTEN}\" }}\n")
         self._switches = self._start(lab, sys.executable, str(Path(__file__).with_name("fabric_switches.py")), str(self.folder), *SWITCHES)
         self.start_manager(lab)
-        wait_for(lambda: self.metrics_or_nothing().count('state="serving"') == len(SWITCHES), PATIENCE_S, "not all switches serve")
+        self.wait_until(lambda metrics: metrics.count('state="serving"') == len(SWITCHES), "not all switches serve")
         self._write("jobs.json", [{"name": names[0], "tenant": "red", "addresses": list(map(address_of, range(HOSTS)))},
                                   {"name": names[1], "addresses": [address_of(0), address_of(3)]}])
-        wait_for(lambda: 'weir_fabric_jobs{state="placed"} 2\n' in self.metrics_or_nothing(), PATIENCE_S, "no two jobs are placed")
+        self.wait_until(lambda metrics: 'weir_fabric_jobs{state="placed"} 2\n' in metrics, "no two jobs are placed")
 
     def _topology(self) -> str:
         hosts = "".join(f"  - {{ name: host{host}, address: [{address_of(host)}] }}\n" for host in range(HOSTS))
@@ -81,6 +82,10 @@ class Fabric:
         with self._namespace.entered():
             answer: HTTPResponse = urllib.request.urlopen(urllib.request.Request(f"http://{LISTEN}{path}", method=method), timeout=10)
             return answer
+
+    def wait_until(self, is_so: Callable[[str], bool], otherwise: str) -> None:
+        """Of the metrics."""
+        wait_for(lambda: is_so(self.metrics_or_nothing()), PATIENCE_S, otherwise)
 
     def metrics_or_nothing(self) -> str:
         try:
