@@ -89,7 +89,7 @@ def look_at(browser: Browser, width: int) -> None:
 
 def lose_the_manager(lab: Lab, fabric: Fabric, browser: Browser) -> None:
     expect(browser.value("document.getElementById('lost').hidden"), "it says that the manager is lost")
-    fabric.stop_manager()
+    fabric.kill_manager()
     browser.wait_until("!document.getElementById('lost').hidden")
     said, drawn = browser.value("[document.getElementById('lost').innerText, document.querySelector('time').innerText]")
     expect(said == f"The manager does not answer. This is how it was at {drawn}.", said)
