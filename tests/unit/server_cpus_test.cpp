@@ -128,14 +128,17 @@ TEST_F(Cpus, HaveAClock) {
   EXPECT_THAT(machine_.ask("clock", on({2})), ElementsAre(finding(Rank::fine, "performance")));
 }
 
+/// Control may: nothing waits for it.
 TEST_F(Cpus, WakeUpLate) {
-  for (const unsigned state : {0u, 1u, 2u}) {
-    constexpr std::array names{"POLL", "C1", "C6"};
-    constexpr std::array latencies{0, 2, 133};
-    const std::string folder = fmt::format("cpuidle/state{}/", state);
-    put(1, folder + "name", fmt::format("{}\n", names[state]));
-    put(1, folder + "latency", fmt::format("{}\n", latencies[state]));
-    put(1, folder + "disable", "0\n");
+  constexpr std::array names{"POLL", "C1", "C6"};
+  constexpr std::array latencies{0, 2, 133};
+  for (const unsigned cpu : {0u, 1u}) {
+    for (const unsigned state : {0u, 1u, 2u}) {
+      const std::string folder = fmt::format("cpuidle/state{}/", state);
+      put(cpu, folder + "name", fmt::format("{}\n", names[state]));
+      put(cpu, folder + "latency", fmt::format("{}\n", latencies[state]));
+      put(cpu, folder + "disable", "0\n");
+    }
   }
   const auto found = machine_.ask("idle states", on({1}, Idle::sleep));
   EXPECT_THAT(found,

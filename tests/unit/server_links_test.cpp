@@ -152,6 +152,11 @@ TEST(ControlSocket, IsInTheServicesFolder) {
   setenv("RUNTIME_DIRECTORY", "/run/weir:/run/other", 1);
   EXPECT_THAT(machine.ask("control socket", {}),
               ElementsAre(finding(Rank::fine, "/run/weir/control.sock")));
+  config::Config config;
+  config.control.is_default = false;
+  config.control.local = {"/run/other.sock"};
+  EXPECT_THAT(machine.ask("control socket", config),
+              ElementsAre(finding(Rank::fine, "/run/other.sock")));
   unsetenv("RUNTIME_DIRECTORY");
 }
 
@@ -206,10 +211,14 @@ TEST_F(Certificates, EndSoon) {
   EXPECT_THAT(found[2].mend, HasSubstr("openssl x509"));
 }
 
+/// One of a chain is enough.
 TEST_F(Certificates, AreOver) {
-  machine_.file("/etc/weir/own.pem", certificate_for(400 * kDay) + certificate_for(-3 * kDay - 60));
-  EXPECT_THAT(asked()[0], finding(Rank::warning, "has ended 3 days ago"))
-      << "one of a chain is enough";
+  const std::string valid = certificate_for(400 * kDay);
+  const std::string over = certificate_for(-3 * kDay - 60);
+  for (const std::string& chain : {valid + over, over + valid}) {
+    machine_.file("/etc/weir/own.pem", chain);
+    EXPECT_THAT(asked()[0], finding(Rank::warning, "has ended 3 days ago"));
+  }
 }
 
 TEST_F(Certificates, AreNotThere) {
