@@ -13,4 +13,10 @@ inline constexpr bool kIsSanitized =
 inline constexpr bool kIsSanitized = false;
 #endif
 
+/// How many of `all` rounds of a random test are tried. A sanitizer makes each several times
+/// slower, and sees what is wrong with memory in a part of them; where none is, all are tried.
+constexpr unsigned rounds(unsigned all) {
+  return kIsSanitized ? all / 4 : all;
+}
+
 } // namespace weir::test

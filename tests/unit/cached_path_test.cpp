@@ -5,6 +5,7 @@
 /// one of them traced. Frames are lost, repeated, damaged, and come by other ports and in other
 /// shapes; hosts start again.
 
+#include "support/sanitized.hpp"
 #include "switch_fixture.hpp"
 #include "wire/icrc.hpp"
 #include "wire/parse.hpp"
@@ -395,7 +396,7 @@ TEST(CachedPath, TakesAllButTheFirstMessageOfAnUndisturbedJob) {
 TEST(CachedPath, DoesWhatTheStagesDoWhateverComes) {
   std::uint64_t taken = 0;
   std::uint64_t received = 0;
-  for (unsigned seed = 1; seed <= 60 && !HasFatalFailure(); ++seed) {
+  for (unsigned seed = 1; seed <= test::rounds(60) && !HasFatalFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Network network = seed % 3 == 0 ? Network::ipv6 : Network::ipv4;
     const JobSpec spec = spec_of(kVerbs[seed % kVerbs.size()], network, seed % 2);

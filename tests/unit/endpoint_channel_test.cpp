@@ -6,6 +6,7 @@
 #include "endpoint/queue_pair.hpp"
 #include "endpoint_channel.hpp"
 #include "endpoint_support.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -260,7 +261,7 @@ Plan random_plan(Dice& dice) {
 }
 
 TEST(Channel, EveryMessageArrivesOnceInOrder) {
-  constexpr std::uint64_t seeds = 4000;
+  constexpr std::uint64_t seeds = test::rounds(4000);
   constexpr std::uint64_t step_limit = 200000;
   Statistics total;
   for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {

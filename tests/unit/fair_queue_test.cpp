@@ -6,6 +6,7 @@
 
 #include "stage/fair_queue.hpp"
 #include "stage/token_bucket.hpp"
+#include "support/sanitized.hpp"
 #include "switch_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -167,7 +168,7 @@ class SlowQueue {
 };
 
 TEST(FairQueue, TakesInTheOrderOfTheSlowOne) {
-  for (unsigned seed = 0; seed < 50; ++seed) {
+  for (unsigned seed = 0; seed < test::rounds(50); ++seed) {
     std::mt19937 random(seed);
     Frames frames;
     FairQueue queue(1U << 16);

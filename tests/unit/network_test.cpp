@@ -7,9 +7,11 @@
 #include "network/link.hpp"
 #include "network/packet_pool.hpp"
 #include "network/simulated_network.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -103,21 +105,23 @@ Losses losses_of(Link& link, unsigned frames, Dice& dice) {
 // mean of n of them strays by sqrt(burst * (burst - 1) / n), and the share by about
 // sqrt(2 * burst / lost) of itself.
 TEST(Link, LosesInBursts) {
-  constexpr unsigned frames = 4'000'000;
+  constexpr unsigned frames = test::rounds(4'000'000);
+  const double sigma = 0.02 * std::sqrt(4e6 / frames);
   for (const std::uint32_t burst : {1, 2, 8}) {
     Dice dice(burst);
     Link link({.loss = kPercent, .mean_burst = burst});
     const Losses found = losses_of(link, frames, dice);
-    EXPECT_NEAR(found.share, 0.01, 0.01 * 5 * 0.02) << burst;
-    EXPECT_NEAR(found.mean_burst, burst, burst * 5 * 0.02) << burst;
+    EXPECT_NEAR(found.share, 0.01, 0.01 * 5 * sigma) << burst;
+    EXPECT_NEAR(found.mean_burst, burst, burst * 5 * sigma) << burst;
   }
 }
 
 TEST(Link, LosesInBurstsThatAreRare) {
-  constexpr unsigned frames = 40'000'000;
+  constexpr unsigned frames = test::rounds(40'000'000);
+  const double sigma = 0.064 * std::sqrt(4e7 / frames);
   Dice dice(1);
   Link link({.loss = 100, .mean_burst = 8});
-  EXPECT_NEAR(losses_of(link, frames, dice).share, 1e-4, 1e-4 * 5 * 0.064);
+  EXPECT_NEAR(losses_of(link, frames, dice).share, 1e-4, 1e-4 * 5 * sigma);
 }
 
 TEST(Link, EndsBurstsAndOutagesWhenItBecomesReliable) {

@@ -4,6 +4,7 @@
 /// (docs/operators.md, "What must hold").
 
 #include "operator_ways.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -176,7 +177,7 @@ std::string RandomText::of_blocks() {
 }
 
 TEST(RandomOperators, GiveTheSameBitsInAllWays) {
-  constexpr unsigned texts = 1500;
+  constexpr unsigned texts = test::rounds(1500);
   Dice dice(3);
   RandomText random(4);
   unsigned refused = 0;
