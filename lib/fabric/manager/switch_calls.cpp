@@ -77,16 +77,18 @@ struct SwitchCalls::Parts {
   void leave(grpc::ClientContext& context) {
     const std::lock_guard lock(mutex);
     under_way.erase(&context);
-    changed.notify_all();
   }
 
+  /// gRPC's threads end when its last channel does, and wait for each other then. So it is not one
+  /// of them that lets go of it.
   void end() {
     std::unique_lock lock(mutex);
     has_ended = true;
     for (grpc::ClientContext* const context : under_way) {
       context->TryCancel();
     }
-    changed.wait(lock, [this] { return under_way.empty(); });
+    changed.wait(lock, [this] { return calls == 0; });
+    stubs.clear();
   }
 
   Mailbox& mailbox;
@@ -95,6 +97,7 @@ struct SwitchCalls::Parts {
   std::mutex mutex;                                     // guards all below
   std::condition_variable changed;
   std::set<grpc::ClientContext*> under_way;
+  unsigned calls = 0; // of which something is left, such as a context, which has its channel
   bool has_ended = false;
 };
 
@@ -107,25 +110,49 @@ template <typename Request, typename Response>
 using Method = void (Stub::*)(grpc::ClientContext*, const Request*, Response*,
                               std::function<void(grpc::Status)>);
 
+/// The first member of a call, and so the last of it that goes.
+template <typename Parts>
+struct Counted {
+  explicit Counted(std::shared_ptr<Parts> given) : parts(std::move(given)) {
+    const std::lock_guard lock(parts->mutex);
+    ++parts->calls;
+  }
+
+  ~Counted() {
+    const std::lock_guard lock(parts->mutex);
+    --parts->calls;
+    parts->changed.notify_all();
+  }
+
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+  const std::shared_ptr<Parts> parts;
+};
+
 /// Calls `tell(events, outcome, request, response)` by the mailbox when the answer is there.
 template <typename Parts, typename Request, typename Response, typename Tell>
 void ask(const std::shared_ptr<Parts>& parts, SwitchIndex at, Method<Request, Response> method,
          const Request& given, Tell tell) {
-  struct Call {
-    grpc::ClientContext context;
+  struct Said {
     Request request;
     Response response;
   };
 
-  auto call = std::make_shared<Call>();
-  call->request = given;
+  struct Call {
+    Counted<Parts> counted;
+    grpc::ClientContext context{};
+  };
+
+  auto said = std::make_shared<Said>(Said{given, {}});
+  auto call = std::shared_ptr<Call>(new Call{Counted<Parts>(parts)});
   call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
   parts->enter(call->context);
   (parts->stubs[at]->async()->*method)(
-      &call->context, &call->request, &call->response,
-      [parts, call, tell](const grpc::Status& status) {
-        parts->mailbox.add([parts, call, tell, outcome = outcome_of(status)] {
-          tell(parts->events, outcome, call->request, call->response);
+      &call->context, &said->request, &said->response,
+      [parts, call, said, tell](const grpc::Status& status) {
+        parts->mailbox.add([parts, said, tell, outcome = outcome_of(status)] {
+          tell(parts->events, outcome, said->request, said->response);
         });
         parts->leave(call->context);
       });
@@ -183,17 +210,17 @@ template <typename Parts>
 class Watch : public grpc::ClientReadReactor<v1::SwitchSeen> {
  public:
   Watch(std::shared_ptr<Parts> parts, SwitchIndex at, const v1::WatchSwitchRequest& request)
-      : parts_(std::move(parts)), at_(at), request_(request) {
-    parts_->enter(context_);
-    parts_->stubs[at]->async()->WatchSwitch(&context_, &request_, this);
+      : counted_(std::move(parts)), at_(at), request_(request) {
+    counted_.parts->enter(context_);
+    counted_.parts->stubs[at]->async()->WatchSwitch(&context_, &request_, this);
     StartRead(&seen_);
     StartCall();
   }
 
   void OnReadDone(bool is_read) override {
     if (is_read) {
-      parts_->mailbox.add(
-          [parts = parts_, at = at_, seen = seen_] { parts->events.seen(at, seen); });
+      counted_.parts->mailbox.add(
+          [parts = counted_.parts, at = at_, seen = seen_] { parts->events.seen(at, seen); });
       StartRead(&seen_);
     }
   }
@@ -203,15 +230,15 @@ class Watch : public grpc::ClientReadReactor<v1::SwitchSeen> {
     if (outcome.code == Code::ok) {
       outcome = {Code::no_answer, "it ended the call"};
     }
-    parts_->mailbox.add([parts = parts_, at = at_, outcome = std::move(outcome)] {
+    counted_.parts->mailbox.add([parts = counted_.parts, at = at_, outcome = std::move(outcome)] {
       parts->events.watch_ended(at, outcome);
     });
-    parts_->leave(context_);
+    counted_.parts->leave(context_);
     delete this;
   }
 
  private:
-  const std::shared_ptr<Parts> parts_;
+  const Counted<Parts> counted_;
   const SwitchIndex at_;
   const v1::WatchSwitchRequest request_;
   grpc::ClientContext context_;
