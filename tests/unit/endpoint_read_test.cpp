@@ -717,6 +717,25 @@ TEST(ReadResponder, ACloseSilencesIt) {
   EXPECT_TRUE(drain(pair.b).empty());
 }
 
+/// What was asked for before a wrong request is still sent, but not when the owner takes its memory
+/// back.
+TEST(ReadResponder, ACloseAfterAWrongRequestLeavesTheNakAlone) {
+  ReadPair pair;
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 600));
+  Pair::give(pair.b, read_request(pair, 0x103, 0, 0x80000001));
+  pair.b.close();
+  EXPECT_EQ(opcodes_of(drain(pair.b)), "a");
+}
+
+/// A peer that reads without end leaves every second frame to our own requests.
+TEST(ReadResponder, AnswersTakeTurnsWithRequests) {
+  ReadPair pair;
+  const Bytes data = pattern(600);
+  pair.b.post(request_of(SendKind::write, data));
+  Pair::give(pair.b, read_request(pair, 0x100, 0, 1200));
+  EXPECT_EQ(opcodes_of(drain(pair.b)), "FwMwMwML");
+}
+
 // --- frames of Linux soft-RoCE ------------------------------------------------------------------
 
 /// A connection of roce-mix.pcap in which the host `requester` sends READs to `responder`.

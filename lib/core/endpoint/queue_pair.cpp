@@ -132,7 +132,12 @@ void QueuePair::receive_response(const wire::ParsedBytes& frame, TimePoint now) 
 }
 
 std::size_t QueuePair::transmit(std::span<std::uint8_t> buffer, TimePoint now) {
-  std::size_t frame_bytes = responder_.transmit(buffer);
+  const std::uint64_t answers = statistics_.read_responses_sent;
+  std::size_t frame_bytes = has_answered_ ? requester_.transmit(buffer, now) : 0;
+  if (frame_bytes == 0) {
+    frame_bytes = responder_.transmit(buffer);
+  }
+  has_answered_ = statistics_.read_responses_sent != answers;
   if (frame_bytes == 0) {
     frame_bytes = requester_.transmit(buffer, now);
   }
@@ -171,6 +176,7 @@ std::optional<Completion> QueuePair::poll() {
 void QueuePair::close() {
   requester_.fail(Status::flushed);
   spread_failure();
+  responder_.drop_answers();
 }
 
 /// When one half has failed, fails the other too.

@@ -22,8 +22,10 @@ namespace weir::endpoint {
 /// immediate, and RDMA READ, in both directions. It does no I/O, reads no clock, and allocates only
 /// in its constructor. One thread at a time. The owner's loop:
 ///
-///   receive() every frame that came; transmit() until 0 and send each frame; poll() until nullopt;
-///   sleep until a frame comes or next_deadline(), then expire().
+///   receive() every frame that came; transmit() some frames and send them; poll() until nullopt;
+///   when nothing is left to send, sleep until a frame comes or next_deadline(); then expire().
+///
+/// A peer's READs may ask for frames without end, so the owner looks at what came in between.
 class QueuePair {
  public:
   enum class State : std::uint8_t {
@@ -45,8 +47,9 @@ class QueuePair {
   /// The same for a parsed frame.
   void receive(const wire::ParsedBytes& frame, TimePoint now);
 
-  /// Writes the next frame, replies first, and returns its length; 0: nothing to send now. Always 0
-  /// when the buffer is shorter than max_frame_bytes().
+  /// Writes the next frame, replies first, and returns its length; a READ's responses take turns
+  /// with requests. 0: nothing to send now. Always 0 when the buffer is shorter than
+  /// max_frame_bytes().
   std::size_t transmit(std::span<std::uint8_t> buffer, TimePoint now);
 
   /// The latest time for the next expire(). nullopt: no timer runs. Any call may change it.
@@ -94,6 +97,7 @@ class QueuePair {
   Requester requester_;
   Responder responder_;
   State state_ = State::ready;
+  bool has_answered_ = false; // the last frame was of a READ's responses
   std::optional<Status> failure_;
 };
 

@@ -54,6 +54,9 @@ class Responder {
   /// is still sent, and before it the responses to READs that came before what it refuses.
   void flush(Status first);
 
+  /// Reads nothing more. A fatal NAK that is due is still sent.
+  void drop_answers() { answers_.clear(); }
+
   State state() const { return state_; }
 
   std::uint32_t expected_psn() const { return expected_psn_; }
