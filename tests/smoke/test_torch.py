@@ -145,18 +145,22 @@ def check_words(job: TorchJob, due: str, status: int = 1, count: int = 1, **envi
         expect(ended == status and due in output, f"rank {rank.number}: {ended}, {output}; due: {status}, {due}")
 
 
+def in_a_list(file: Path) -> str:
+    return str(file).replace(",", r"\,")
+
+
 @smoke_test("torch-check")
 def torch_check(lab: Lab) -> None:
     """weir_torch.check says what is missing, and with all ranks that nothing is. One operator's file has a comma in its name."""
     need_torch()
     known = lab.file("a,b.weir", text_file("clipped-i8-sum").read_text())
-    files = str(known).replace(",", r"\,") + f",{text_file('valid-sum')}"
+    files = f"{in_a_list(known)},{in_a_list(text_file('valid-sum'))}"
     job = TorchJob(lab, loss=0, more=f"operators:\n  - {{ file: {json.dumps(str(known))} }}\n")
     check_words(job, "library    MISSING: weir_torch: /nowhere.so: ", WEIR_LIBRARY="/nowhere.so")
     check_words(job, "device     MISSING: there is no network interface eth7; there are: host0, host1, host2, host3, lo", WEIR_DEVICE="eth7")
     check_words(job, "MTU        MISSING: frames of 1500 bytes have no room for a path MTU of 2048", WEIR_PATH_MTU="2048")
     check_words(job, "rings      MISSING: WEIR_SWITCH names /nowhere", WEIR_SWITCH="unix:/nowhere")
-    check_words(job, f"device     MISSING: weir_torch: WEIR_OPERATORS: found '{lab.directory}/a', which cannot be read", WEIR_OPERATORS=str(known))
+    check_words(job, f"device     MISSING: weir_torch: WEIR_OPERATORS: found '{lab.directory}/a', which cannot be read", WEIR_OPERATORS=f"{in_a_list(lab.directory)}/a,b.weir")
     for rank in job.start_some(RANKS, "-m", "weir_torch.check", WEIR_OPERATORS=files):
         status, output = rank.wait(JOB_S)
         expect(status == 0 and "all-reduce 1000 numbers of 4 ranks, by way of switch: exact" in output, f"{status}, {output}")

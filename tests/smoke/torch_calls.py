@@ -341,7 +341,7 @@ def refuse_what_is_wrong() -> None:
             expect("found" in str(error) and "allowed" in str(error), f"{error}")
         else:
             expect(False, f"{wrong} is not refused")
-    for variable, text in (("WEIR_WINDOW", "many"), ("WEIR_RINGS", "7;8"), ("WEIR_FALLBACK", "")):
+    for variable, text in (("WEIR_WINDOW", "many"), ("WEIR_RINGS", "7;8"), ("WEIR_FALLBACK", "gloo")):
         with patch.dict(os.environ, {variable: text}):
             try:
                 weir_torch.Options.from_environment()
