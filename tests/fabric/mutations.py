@@ -372,10 +372,6 @@ MUTATIONS = [
     Mutation("ended-above", "the ranks of a run that another has ended are told by NAK(a+1)", [
         Edit(RECOVER, "compose(farewell.answers, kEnded, farewell.unacknowledged)",
              "compose(farewell.answers, kEnded, wire::psn_add(farewell.unacknowledged, 1))")]),
-    Mutation("ended-early", "a run's ranks are told when the first hello of another waits", [
-        Edit(CLASSIFY_STAGE, "  case Verdict::Step::wait:\n    timers_.expect_hello({verdict.ring, verdict.child}, now);",
-             "  case Verdict::Step::wait:\n    recover_.take_leave(verdict.ring, now);\n"
-             "    timers_.expect_hello({verdict.ring, verdict.child}, now);")]),
     Mutation("ack-above", "ACK(a) in place of ACK(a-1)", [
         Edit(RECOVER, SAID, "                 wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == kAck));")]),
     Mutation("keep-alive-above", "ACK(a) keeps a sender alive", [

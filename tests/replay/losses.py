@@ -194,7 +194,7 @@ def two_claims(hellos: Hellos) -> Steps:
 
 
 def another_run(hellos: Hellos) -> Steps:
-    """Another run begins: the ranks of the first are told at once, and who has not heard it when it sends (§2a)."""
+    """Another run begins: the ranks of the first are told when they send, and not before (§2a)."""
     first = Run(hellos, epoch=5, nonce=0xA, own_qp=0x11)
     second = replace(first, nonce=0xB, session=2, qp=0x40, own_qp=0x21, psn=0x500000)
     third = replace(first, nonce=0xC, session=3, qp=0x50, psn=0x600000)  # it has the first one's numbers
@@ -204,9 +204,11 @@ def another_run(hellos: Hellos) -> Steps:
     yield Step(first.first(1, 2), "drop.incarnation_flush")
     yield Step(second.hello(0), "aggregated")
     yield Step(second.hello(1), "aggregated")
-    yield Step(second.hello(2), "aggregated", says=tuple(Said("nak", rank, 3) for rank in range(3)))
+    yield Step(second.hello(2), "aggregated")
     yield from acknowledged(second, 0)
+    yield Step(first.last(1, 2), "drop.dead_connection", MS, says=(Said("nak", 1, 3),))
     yield Step(first.last(1, 2), "drop.dead_connection")  # it has been told a moment ago
+    yield Step(first.first(0, 9000), "drop.wrong_session")  # so far it cannot have come
     yield Step(first.first(0, 2), "drop.wrong_session", MS, says=(Said("nak", 0, 3),))
     yield Step(first.last(0, 2), "drop.dead_connection")
     yield Step(first.last(0, 2), "drop.dead_connection", MS, says=(Said("nak", 0, 3),))

@@ -81,20 +81,22 @@ class Rules:
             if live is None or self.asks_a_switch(line) or not self.may_answer(line.number):
                 continue
             flow = live.the_flow
-            live.farewell = Farewell(flow.voice.says(ENDED, flow.a), line.rank, self.switch.port_of_frame(flow.hello), 0)
-            if self.may_speak(line.number):
-                self.tell(live.farewell)
+            if not self.is_greeted(flow.hello):
+                live.farewell = Farewell(flow.voice.says(ENDED, flow.a), line.rank, self.switch.port_of_frame(flow.hello), 0)
 
-    def tell(self, farewell: Farewell) -> None:
-        farewell.said_ns = self.now
-        self.switch.say(farewell.frame, "nak", farewell.rank, farewell.port)
+    def is_greeted(self, roce: Roce) -> bool:
+        """A hello waits on the connection."""
+        return any(waiting.roce.connection == roce.connection for hellos in self.switch.waiting for waiting in hellos)
 
-    def tell_again(self, farewell: Farewell, flow: Flow, port: int) -> None:
-        """A packet of its rank has come by the port."""
+    def tell(self, farewell: Farewell, flow: Flow, roce: Roce, port: int) -> None:
+        """A packet that may be its rank's has come by the port."""
         is_due = self.now >= farewell.said_ns + TELL_PAUSE_NS
+        reach = 2 * self.switch.case.window * self.switch.case.packets_per_message
+        is_near = -reach <= serial(roce.psn, flow.a, 24) < reach
         is_claimed = (flow.hello.src, port, flow.qp) in self.claims()
-        if is_due and port == farewell.port and not is_claimed:
-            self.tell(farewell)
+        if is_due and is_near and port == farewell.port and not is_claimed and not self.is_greeted(roce):
+            farewell.said_ns = self.now
+            self.switch.say(farewell.frame, "nak", farewell.rank, farewell.port)
 
     # -- frames of the switch
 

@@ -303,7 +303,7 @@ class Switch:
         """§2a, "Told": a packet on a connection of the incarnation that the running one has ended."""
         entry = self.connections.get(roce.connection)
         if entry and entry.state is State.DEAD and entry.farewell and roce.icrc_is_right():
-            self.rules.tell_again(entry.farewell, entry.the_flow, port)
+            self.rules.tell(entry.farewell, entry.the_flow, roce, port)
 
     def treat(self, index: int, frame: bytes, port: int, roce: Roce | None) -> None:
         if not frame[6] & 1 and not (roce and self.between_neighbours(roce) and self.is_between_switches(port)):

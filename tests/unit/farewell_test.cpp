@@ -70,10 +70,13 @@ struct TwoRuns {
   SwitchFixture fixture{{&first}};
 };
 
-TEST(Farewell, EachRankIsToldWhenAnotherRunBegins) {
+TEST(Farewell, EachRankIsToldWhenItSendsAfterAnotherRunHasBegun) {
   TwoRuns two;
   EXPECT_TRUE(two.fixture.send(two.next(1), 1).empty()) << "held, and dropped then";
-  EXPECT_EQ(two.begin(two.second), (Frames{two.told(0), two.told(1), two.told(2)}));
+  EXPECT_TRUE(two.begin(two.second).empty()) << "nobody is told unasked";
+  for (std::uint16_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(two.send_next(rank), Frames{two.told(rank)});
+  }
   expect_completes(two.random, two.fixture, two.second,
                    random_exchange(two.random, two.second, 1, 700));
 }
@@ -100,6 +103,14 @@ TEST(Farewell, IsForThePacketsOfItsSenderAlone) {
          Built middle = two.first.message(0, 2, Bytes(700, 1))[1];
          middle.bytes[middle.payload] ^= 1;
          return two.fixture.send(middle, 0);
+       }},
+      {"behind all that it may send",
+       [](TwoRuns& two) {
+         RingJob far = two.first;
+         far.spec().first_psn += 1000;
+         far.restart(0);
+         far.spec() = two.first.spec();
+         return two.fixture.send(far.message(0, 2, Bytes(700, 1))[0], 0);
        }},
       {"of another queue pair",
        [](TwoRuns& two) {
@@ -131,6 +142,27 @@ TEST(Farewell, NobodyIsToldWhoseQueuePairAnotherCallsItsOwn) {
   RingJob third = later.second;
   third.restart(1);
   third.spec().first_own_qp = later.first.spec().first_own_qp;
+  later.fixture.send(third.hello(0), 0); // it waits
+  EXPECT_TRUE(later.send_next(0).empty());
+  EXPECT_EQ(later.send_next(1), Frames{later.told(1)});
+}
+
+/// Its hello does not tell its queue pair, so nothing else shows that it is another one.
+TEST(Farewell, NobodyIsToldOnWhoseConnectionAHelloWaits) {
+  TwoRuns two;
+  RingJob silent = two.first;
+  silent.restart(1);
+  silent.spec().first_qp = two.first.spec().first_qp;
+  silent.spec().first_own_qp = 0;
+  EXPECT_TRUE(two.begin(silent).empty());
+  EXPECT_TRUE(two.send_next(0).empty());
+
+  TwoRuns later;
+  later.begin(later.second);
+  RingJob third = silent;
+  third.restart(1);
+  third.spec().first_qp = later.first.spec().first_qp;
+  third.spec().first_psn += 0x1000; // else the old run's packets show that its sender has gone on
   later.fixture.send(third.hello(0), 0); // it waits
   EXPECT_TRUE(later.send_next(0).empty());
   EXPECT_EQ(later.send_next(1), Frames{later.told(1)});

@@ -24,7 +24,7 @@ class QueuePairClaims {
   /// The most claims that the children of these rings can make.
   static std::uint32_t most_of(const ring::RingSet& rings);
 
-  /// Room for so many claims. When it is full, further ones are never sole.
+  /// Room for so many claims. When it is full, further ones are never sole, and not known.
   QueuePairClaims(std::uint32_t claims, const HashKey& hash_key);
 
   /// The name of a claim that came by this port; never 0.

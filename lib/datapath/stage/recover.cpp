@@ -24,6 +24,13 @@ constexpr std::uint8_t kEnded = wire::nak_syndrome(wire::NakCode::remote_access)
 constexpr std::uint64_t kTellPause = recovery::kFirstTimer; // a window of packets is told once
 constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1);   // 10 us
 
+/// Whether the PSN is less than a window before or behind the other.
+bool is_near(std::uint32_t psn, std::uint32_t other, std::size_t window) {
+  const std::int64_t ahead = wire::psn_distance(psn, other);
+  const auto reach = static_cast<std::int64_t>(window);
+  return ahead >= -reach && ahead < reach;
+}
+
 /// The RNR timer code with the longest wait that is not above `ns` (IBTA table 45).
 std::uint8_t rnr_code_within(std::uint64_t ns) {
   std::uint8_t code = 1;
@@ -95,9 +102,7 @@ void Recover::hear(const RingChild& sender, const frame::Frame& frame, frame::In
 }
 
 bool Recover::is_within_reach(const RingChild& sender, std::uint32_t psn) const {
-  const auto window = static_cast<std::int64_t>(rings_[sender.ring]->slots.slots());
-  const std::int32_t ahead = wire::psn_distance(incarnations_.flow_of(sender).next_in, psn);
-  return ahead >= -window && ahead < window;
+  return is_near(incarnations_.flow_of(sender).next_in, psn, rings_[sender.ring]->slots.slots());
 }
 
 /// Moves e over all packets that have come.
@@ -347,15 +352,10 @@ void Recover::refuse_all(std::uint16_t ring, frame::Instant now) {
   }
 }
 
-void Recover::take_leave(std::uint16_t ring, frame::Instant now) {
+void Recover::take_leave(std::uint16_t ring) {
   RingState& state = *rings_[ring];
   for (std::uint16_t child = 0; child < incarnations_.senders_of(ring); ++child) {
-    const RingChild sender{ring, child};
-    Farewell& farewell = state.farewells[child];
-    farewell = farewell_of(sender);
-    if (!farewell.answers.is_empty() && may_speak(sender, now)) {
-      tell(farewell, sender, now);
-    }
+    state.farewells[child] = farewell_of({ring, child});
   }
 }
 
@@ -366,6 +366,9 @@ Farewell Recover::farewell_of(const RingChild& sender) {
   }
   const recovery::Flow& flow = incarnations_.flow_of(sender);
   const conn::Connection& connection = *incarnations_.live_connection_of(sender).connection;
+  if (connection.hellos != 0) {
+    return {}; // the next incarnation speaks on it
+  }
   return {.answers = rings_[sender.ring]->answers[sender.child],
           .connection = {connection.pair, connection.qp},
           .unacknowledged = flow.unacknowledged,
@@ -373,22 +376,23 @@ Farewell Recover::farewell_of(const RingChild& sender) {
           .claim = flow.claim};
 }
 
-void Recover::tell_if_ended(const frame::Frame& frame, frame::Instant now) {
+void Recover::tell_if_ended(frame::Frame& frame, frame::Instant now) {
   const conn::QueuePair name = conn::queue_pair_of(frame);
   const conn::Connection* connection = incarnations_.connections().find_ring(name, now.ms());
   if (connection == nullptr || connection->state != conn::ConnectionState::dead ||
-      !rings_[connection->ring]) {
+      connection->hellos != 0 || !rings_[connection->ring]) {
     return;
   }
-  std::vector<Farewell>& farewells = rings_[connection->ring]->farewells;
-  if (connection->child >= farewells.size()) {
+  RingState& state = *rings_[connection->ring];
+  if (connection->child >= state.farewells.size()) {
     return; // another ring has the index
   }
-  Farewell& farewell = farewells[connection->child];
+  Farewell& farewell = state.farewells[connection->child];
   const bool is_meant = farewell.connection == name && farewell.port == frame.ingress &&
+                        is_near(farewell.unacknowledged, frame.packet.psn, state.slots.slots()) &&
                         now.ns >= farewell.said_at_ns + kTellPause;
   if (is_meant && frame.packet.parsed == wire::Parsed::message && !farewell.answers.is_empty() &&
-      !incarnations_.is_claimed(farewell.claim) && wire::icrc_is_valid(frame)) {
+      !incarnations_.is_claimed(farewell.claim) && wire::verify_icrc(frame)) {
     tell(farewell, {connection->ring, connection->child}, now);
   }
 }

@@ -109,12 +109,13 @@ class Recover {
   /// Tells the senders that their work cannot go on.
   void refuse_all(std::uint16_t ring, frame::Instant now);
 
-  /// The same because another incarnation begins. Who does not hear it is told again when it sends.
-  void take_leave(std::uint16_t ring, frame::Instant now);
+  /// Another incarnation begins: notes what the senders are told when they send again. Nobody is
+  /// told unasked, since its queue pair may be a new process's by now.
+  void take_leave(std::uint16_t ring);
 
   /// A packet between ring neighbours has no effect. Tells its sender if another incarnation has
   /// ended the sender's (docs/protocol.md §2a).
-  void tell_if_ended(const frame::Frame& frame, frame::Instant now);
+  void tell_if_ended(frame::Frame& frame, frame::Instant now);
 
   /// Whether the switch may speak to the sender in its receiver's name: within patience, not where
   /// somebody lies about queue pairs, and not while the ring is cut off.
