@@ -91,6 +91,25 @@ TEST(Rendezvous, NamesRankZeroWhenNobodyListens) {
   EXPECT_LT(Clock::now() - start, milliseconds(2000));
 }
 
+/// It may be at several addresses, and for a while nobody listens at any.
+TEST(Rendezvous, WaitsForARankZeroThatComesLate) {
+  const std::string address = free_address();
+  std::unique_ptr<RankZero> rank_0;
+  std::thread later([&] {
+    std::this_thread::sleep_for(milliseconds(1500));
+    rank_0 = std::make_unique<RankZero>(2, address, milliseconds(5000));
+  });
+  const auto endpoints = Endpoint::parse_list(free_address() + "," + address);
+  std::unique_ptr<FramedStream> stream;
+  const Ending ending = ending_of([&] {
+    stream = join_rank_0({{1, 2}, {}, endpoints, milliseconds(10'000)});
+    stream->send(code(ControlKind::blob), Blob());
+  });
+  later.join();
+  EXPECT_FALSE(ending.code) << ending.text;
+  EXPECT_FALSE(rank_0->ending().code);
+}
+
 /// Rank 0 stands, as when its process is stopped or gets no CPU, and has to look again before the
 /// other rank sends.
 TEST(Rendezvous, APauseOfARankIsNotTheOthersSilence) {

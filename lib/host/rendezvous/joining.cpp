@@ -19,8 +19,9 @@ namespace {
 
 constexpr auto kRetryPause = std::chrono::milliseconds(20);
 // Where there are several addresses, the wrong ones do not use up the timeout.
-constexpr auto kConnectPatience = std::chrono::seconds(3); // for those that do not answer
-constexpr auto kSilencePatience = std::chrono::seconds(1); // for one that answers, says nothing
+constexpr auto kConnectPatience = std::chrono::seconds(3);  // for those that do not answer
+constexpr std::chrono::milliseconds kSilencePatience{1000}; // for one that answers, says nothing,
+constexpr std::chrono::milliseconds kMostPatience{60'000};  // and after many times of it
 
 class Joining {
  public:
@@ -63,6 +64,7 @@ class Joining {
   std::chrono::milliseconds patience_ = kSilencePatience;
   std::string cause_;       // why the last connection was of no use
   bool is_refused_ = false; // the last connection's join
+  bool is_silent_ = false;  // somebody who has accepted a connection
   std::string failures_;    // of every address, the last time
 };
 
@@ -76,7 +78,9 @@ Joining::Stream Joining::run() {
       give_up();
     }
     std::this_thread::sleep_for(kRetryPause);
-    patience_ *= 2; // who listens may be rank 0, and not yet hear its callers
+    if (std::exchange(is_silent_, false)) { // it may be rank 0, and not yet hear its callers
+      patience_ = std::min(2 * patience_, kMostPatience);
+    }
   }
 }
 
@@ -173,6 +177,7 @@ std::optional<ControlFrame> Joining::await(FramedStream& stream) {
     obey(stream);
     const Deadline now = Clock::now();
     if (now >= deadline) {
+      is_silent_ = true;
       cause_ = "it accepted the connection and said nothing";
       return std::nullopt;
     }
