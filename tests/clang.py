@@ -34,7 +34,7 @@ def files_of(build: Path, kind: str) -> list[str]:
 def programs_that_run(build: Path) -> list[str]:
     tests = json.loads((build / "meson-info/intro-tests.json").read_text())
     # A program, or one that calls it.
-    words = {Path(word) for test in tests if any("unit" in suite for suite in test["suite"]) for word in test["cmd"]}
+    words = {build / word for test in tests if any("unit" in suite for suite in test["suite"]) for word in test["cmd"]}
     unit_tests = {str(word.relative_to(build)) for word in words if word.is_relative_to(build)}
     return [name for name in files_of(build, "executable")
             if name in unit_tests or name == RUN_BESIDE or Path(name).parent == RUN_FOLDER]
