@@ -61,6 +61,8 @@ struct LcoreConfig {
   int line = 0; // of the id in the file, or of `lcores`, or the one on which it is missing
 
   bool plays(Role role) const { return std::ranges::find(roles, role) != roles.end(); }
+
+  bool moves_packets() const { return plays(Role::rx) || plays(Role::worker) || plays(Role::tx); }
 };
 
 /// Who says which CPUs the switch takes.

@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::size_t kNobody = SIZE_MAX;
 
-bool plays_data_role(const config::LcoreConfig& lcore) {
-  return lcore.plays(config::Role::rx) || lcore.plays(config::Role::worker) ||
-         lcore.plays(config::Role::tx);
-}
-
 /// Returns the lcores with one role in turn.
 class Dealer {
  public:
@@ -134,7 +129,7 @@ Placement place(const config::Config& config, const ring::RingSet& rings, const 
     if (lcore.plays(config::Role::control)) {
       placement.control_cpu = lcore.id;
     }
-    if (!plays_data_role(lcore)) {
+    if (!lcore.moves_packets()) {
       continue;
     }
     const std::size_t index = placement.lcores.size();

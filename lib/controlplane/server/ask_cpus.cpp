@@ -12,7 +12,6 @@ namespace {
 
 using config::Idle;
 using config::LcoreConfig;
-using config::Role;
 
 constexpr std::string_view kBestGovernor = "performance";
 constexpr unsigned kLongestExitUs = 10; // an idle lcore sleeps for longer by itself
@@ -24,10 +23,6 @@ const CpuFacts* cpu_of(const Case& given, unsigned id) {
   return found == given.facts.cpus.end() ? nullptr : &*found;
 }
 
-bool moves_packets(const LcoreConfig& lcore) {
-  return lcore.plays(Role::rx) || lcore.plays(Role::worker) || lcore.plays(Role::tx);
-}
-
 /// CPUs that there are, of lcores that move packets and that sleep between them, or do not.
 enum class Sleeping : std::uint8_t { no, yes };
 
@@ -36,7 +31,7 @@ std::vector<const CpuFacts*> packet_cpus(const Case& given, Sleeping sleeping) {
   for (const LcoreConfig& lcore : given.config.lcores) {
     const CpuFacts* const cpu = cpu_of(given, lcore.id);
     const bool is_meant = (lcore.idle == Idle::sleep) == (sleeping == Sleeping::yes);
-    if (cpu != nullptr && moves_packets(lcore) && is_meant) {
+    if (cpu != nullptr && lcore.moves_packets() && is_meant) {
       cpus.push_back(cpu);
     }
   }
