@@ -16,20 +16,13 @@ using config::LcoreConfig;
 constexpr std::string_view kBestGovernor = "performance";
 constexpr unsigned kLongestExitUs = 10; // an idle lcore sleeps for longer by itself
 
-/// nullptr: there is no such CPU.
-const CpuFacts* cpu_of(const Case& given, unsigned id) {
-  const auto found =
-      std::ranges::find(given.facts.cpus, id, [](const CpuFacts& facts) { return facts.cpu.id; });
-  return found == given.facts.cpus.end() ? nullptr : &*found;
-}
-
 /// CPUs that there are, of lcores that move packets and that sleep between them, or do not.
 enum class Sleeping : std::uint8_t { no, yes };
 
 std::vector<const CpuFacts*> packet_cpus(const Case& given, Sleeping sleeping) {
   std::vector<const CpuFacts*> cpus;
   for (const LcoreConfig& lcore : given.config.lcores) {
-    const CpuFacts* const cpu = cpu_of(given, lcore.id);
+    const CpuFacts* const cpu = given.facts.find_cpu(lcore.id);
     const bool is_meant = (lcore.idle == Idle::sleep) == (sleeping == Sleeping::yes);
     if (cpu != nullptr && lcore.moves_packets() && is_meant) {
       cpus.push_back(cpu);
@@ -127,7 +120,7 @@ std::vector<Finding> ask_cpus(const Case& given) {
   std::vector<Finding> findings;
   std::vector<unsigned> there;
   for (const LcoreConfig& lcore : given.config.lcores) {
-    const CpuFacts* const cpu = cpu_of(given, lcore.id);
+    const CpuFacts* const cpu = given.facts.find_cpu(lcore.id);
     if (cpu == nullptr) {
       findings.push_back({Rank::wrong,
                           fmt::format("lcore {}: this machine has no such CPU", lcore.id),
@@ -193,7 +186,8 @@ std::vector<Finding> ask_governors(const Case& given) {
   }
   return {
       {Rank::warning,
-       fmt::format("governor {} on CPU {}", cpu_of(given, slow.front())->governor, listed(slow)),
+       fmt::format("governor {} on CPU {}", given.facts.find_cpu(slow.front())->governor,
+                   listed(slow)),
        fmt::format("cpupower --cpu {} frequency-set --governor {}", listed(slow), kBestGovernor)}};
 }
 

@@ -87,17 +87,6 @@ Finding slot_of(const Device& device) {
                       device.address)};
 }
 
-template <typename Verdict>
-std::vector<Finding> of_those_there(const Case& given, Verdict&& verdict) {
-  std::vector<Finding> findings;
-  for (const Device& device : given.facts.devices) {
-    if (device.is_there) {
-      findings.push_back(verdict(device));
-    }
-  }
-  return findings;
-}
-
 } // namespace
 
 std::vector<Finding> ask_devices(const Case& given) {

@@ -93,13 +93,7 @@ Finding firmware_of(const Case& given, const Device& device) {
 } // namespace
 
 std::vector<Finding> ask_firmware(const Case& given) {
-  std::vector<Finding> findings;
-  for (const Device& device : given.facts.devices) {
-    if (device.is_there) {
-      findings.push_back(firmware_of(given, device));
-    }
-  }
-  return findings;
+  return of_those_there(given, [&](const Device& device) { return firmware_of(given, device); });
 }
 
 } // namespace weir::server

@@ -74,6 +74,18 @@ std::vector<Finding> later(const Case& given) {
   return findings;
 }
 
+/// The verdict on each that is there.
+template <typename Verdict>
+std::vector<Finding> of_interfaces(const Case& given, Verdict&& verdict) {
+  std::vector<Finding> findings = later(given);
+  for (const Interface& interface : given.facts.interfaces) {
+    if (interface.is_there) {
+      findings.push_back(verdict(interface));
+    }
+  }
+  return findings;
+}
+
 } // namespace
 
 std::vector<Finding> ask_links(const Case& given) {
@@ -85,23 +97,11 @@ std::vector<Finding> ask_links(const Case& given) {
 }
 
 std::vector<Finding> ask_mtu(const Case& given) {
-  std::vector<Finding> findings = later(given);
-  for (const Interface& interface : given.facts.interfaces) {
-    if (interface.is_there) {
-      findings.push_back(mtu_of(given, interface));
-    }
-  }
-  return findings;
+  return of_interfaces(given, [&](const Interface& one) { return mtu_of(given, one); });
 }
 
 std::vector<Finding> ask_pause(const Case& given) {
-  std::vector<Finding> findings = later(given);
-  for (const Interface& interface : given.facts.interfaces) {
-    if (interface.is_there) {
-      findings.push_back(pause_of(interface));
-    }
-  }
-  return findings;
+  return of_interfaces(given, pause_of);
 }
 
 } // namespace weir::server

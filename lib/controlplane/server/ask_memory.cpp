@@ -25,14 +25,7 @@ struct Room {
 };
 
 Room room_of(const Hugepages& hugepages, int node) {
-  Room room{.node = node};
-  for (const HugepagePool& pool : hugepages.pools) {
-    if (node == control::kNoNode || pool.node == node) {
-      room.free_mib += pool.free_mib();
-      room.all_mib += pool.all_mib();
-    }
-  }
-  return room;
+  return {.node = node, .free_mib = hugepages.free_mib(node), .all_mib = hugepages.all_mib(node)};
 }
 
 /// The smallest pages of the node, or of the machine's first one.

@@ -23,9 +23,8 @@ std::vector<control::PortNode> ports_of(const Case& given) {
 }
 
 int node_of_cpu(const Case& given, unsigned id) {
-  const auto found =
-      std::ranges::find(given.facts.cpus, id, [](const CpuFacts& facts) { return facts.cpu.id; });
-  return found == given.facts.cpus.end() ? control::kNoNode : found->cpu.node;
+  const CpuFacts* const cpu = given.facts.find_cpu(id);
+  return cpu == nullptr ? control::kNoNode : cpu->cpu.node;
 }
 
 /// As the switch will have it.
@@ -41,17 +40,9 @@ control::Placement placement_of(const Case& given, const std::vector<control::Po
   return control::place(given.config, rings, nodes);
 }
 
-std::uint64_t free_mib_on(const Case& given, int node) {
-  std::uint64_t free_mib = 0;
-  for (const HugepagePool& pool : given.facts.hugepages.pools) {
-    free_mib += pool.node == node ? pool.free_mib() : 0;
-  }
-  return free_mib;
-}
-
 /// Frames are on the node of most ports, if there is room.
 std::vector<Finding> ask_frames(const Case& given, int node) {
-  const std::uint64_t free_mib = free_mib_on(given, node);
+  const std::uint64_t free_mib = given.facts.hugepages.free_mib(node);
   if (free_mib >= given.needed_mib) {
     return {};
   }

@@ -9,6 +9,18 @@
 
 namespace weir::server {
 
+/// The verdict on each device that is there.
+template <typename Verdict>
+std::vector<Finding> of_those_there(const Case& given, Verdict&& verdict) {
+  std::vector<Finding> findings;
+  for (const Device& device : given.facts.devices) {
+    if (device.is_there) {
+      findings.push_back(verdict(device));
+    }
+  }
+  return findings;
+}
+
 std::vector<Finding> ask_iommu(const Case& given);
 std::vector<Finding> ask_devices(const Case& given);
 std::vector<Finding> ask_drivers(const Case& given);

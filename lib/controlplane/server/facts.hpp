@@ -6,6 +6,7 @@
 #include "control/cpus.hpp"
 #include "control/placement.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +37,20 @@ struct Hugepages {
   std::vector<HugepagePool> pools;
   std::vector<HugepageUser> users;
   bool has_folder = false; // a hugetlbfs is mounted into which this process may write
+
+  /// Of one node, or with kNoNode of all. So is all_mib().
+  std::uint64_t free_mib(int node) const { return sum_of(node, &HugepagePool::free_mib); }
+
+  std::uint64_t all_mib(int node) const { return sum_of(node, &HugepagePool::all_mib); }
+
+ private:
+  std::uint64_t sum_of(int node, std::uint64_t (HugepagePool::*mib)() const) const {
+    std::uint64_t sum = 0;
+    for (const HugepagePool& pool : pools) {
+      sum += node == control::kNoNode || pool.node == node ? (pool.*mib)() : 0;
+    }
+    return sum;
+  }
 };
 
 /// What this process may lock, so that it is never swapped.
@@ -151,6 +166,12 @@ struct Facts {
   std::vector<CpuFacts> cpus; // all of this machine
   std::vector<SocketPlace> sockets;
   std::vector<PemFile> pem_files;
+
+  /// nullptr: there is no such CPU.
+  const CpuFacts* find_cpu(unsigned id) const {
+    const auto found = std::ranges::find(cpus, id, [](const CpuFacts& one) { return one.cpu.id; });
+    return found == cpus.end() ? nullptr : &*found;
+  }
 };
 
 } // namespace weir::server

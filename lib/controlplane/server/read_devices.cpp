@@ -11,11 +11,6 @@
 namespace weir::server {
 namespace {
 
-/// Of a file such as vendor: "0x15b3".
-unsigned hexadecimal(const std::string& line) {
-  return text::parsed<unsigned>(line.starts_with("0x") ? line.substr(2) : line, 16).value_or(0);
-}
-
 /// Documentation/ABI/testing/sysfs-bus-pci. A virtual device says nothing, or 0 lanes.
 Slot slot_of(const Tree& tree, const std::string& folder) {
   return {.lanes = tree.number<unsigned>(folder + "/current_link_width").value_or(0),
@@ -65,9 +60,9 @@ Device read_device(const Tree& tree, std::string port, const std::string& addres
   if (!device.is_there) {
     return device;
   }
-  device.vendor = hexadecimal(tree.line(folder + "/vendor"));
-  device.model = hexadecimal(tree.line(folder + "/device"));
-  device.pci_class = hexadecimal(tree.line(folder + "/class"));
+  device.vendor = tree.hexadecimal(folder + "/vendor");
+  device.model = tree.hexadecimal(folder + "/device");
+  device.pci_class = tree.hexadecimal(folder + "/class");
   device.driver = tree.target(folder + "/driver");
   device.node = tree.number<int>(folder + "/numa_node").value_or(control::kNoNode);
   device.slot = slot_of(tree, folder);

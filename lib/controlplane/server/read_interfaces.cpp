@@ -3,17 +3,10 @@
 #include "server/nics.hpp"
 #include "server/readers.hpp"
 
-#include <algorithm>
 #include <net/if.h>
 
 namespace weir::server {
 namespace {
-
-/// Of a file such as flags: "0x1003".
-bool is_up(const std::string& flags) {
-  const std::string digits = flags.starts_with("0x") ? flags.substr(2) : "";
-  return (text::parsed<unsigned>(digits, 16).value_or(0) & IFF_UP) != 0;
-}
 
 /// Documentation/ABI/testing/sysfs-class-net. An interface that is down has no carrier file that
 /// can be read, and some say -1 for a speed that they do not know.
@@ -24,7 +17,7 @@ Interface read_interface(const Tree& tree, const std::string& port, const std::s
   if (!interface.is_there) {
     return interface;
   }
-  interface.is_up = is_up(tree.line(folder + "/flags"));
+  interface.is_up = (tree.hexadecimal(folder + "/flags") & IFF_UP) != 0;
   interface.has_carrier = tree.line(folder + "/carrier") == "1";
   interface.speed = tree.number<int>(folder + "/speed");
   if (interface.speed && *interface.speed <= 0) {

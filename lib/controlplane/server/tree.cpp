@@ -27,6 +27,12 @@ std::string Tree::line(std::string_view path) const {
   return all.substr(0, all.find('\n'));
 }
 
+unsigned Tree::hexadecimal(std::string_view path) const {
+  const std::string digits = line(path);
+  return text::parsed<unsigned>(digits.starts_with("0x") ? digits.substr(2) : digits, 16)
+      .value_or(0);
+}
+
 std::vector<std::string> Tree::names(std::string_view folder) const {
   std::vector<std::string> names;
   std::error_code error;

@@ -34,6 +34,9 @@ class Tree {
     return text::parsed<Number>(line(path));
   }
 
+  /// The same for a file such as vendor or flags: "0x15b3". 0 if it is not there.
+  unsigned hexadecimal(std::string_view path) const;
+
  private:
   std::filesystem::path root_;
 };
