@@ -154,10 +154,7 @@ void add_switches(const v1::FabricPicture& picture, Sheet& sheet) {
     }
   };
   sheet.begin("switch_memory_ratio", "gauge", "frames promised over those that rings may hold");
-  add_each([](const v1::PictureSwitch& one) {
-    const double most = one.most_frames() == 0 ? 1 : static_cast<double>(one.most_frames());
-    return static_cast<double>(one.frames()) / most;
-  });
+  add_each(memory_of);
   sheet.begin("switch_suspect", "gauge", "1: the switch is not heard");
   add_each([](const v1::PictureSwitch& one) { return one.state() == "serving" ? 0 : 1; });
   sheet.begin("switch_drained", "gauge", "1: an operator has drained the switch");

@@ -45,11 +45,9 @@ void look_at_links(const v1::FabricPicture& picture, std::vector<Finding>& findi
   const std::vector<std::string> names = names_of_links(picture);
   for (std::size_t at = 0; at < names.size(); ++at) {
     const v1::PictureLink& link = picture.links(static_cast<int>(at));
-    const std::string name = "the link " + names[at];
-    if (link.is_down()) {
-      findings.push_back({Weight::trouble, name + " is down"});
-    } else if (!link.drained().empty()) {
-      findings.push_back({Weight::note, name + " is drained"});
+    if (const std::string_view state = state_of(link); !state.empty()) {
+      findings.push_back({link.is_down() ? Weight::trouble : Weight::note,
+                          fmt::format("the link {} is {}", names[at], state)});
     }
   }
 }
@@ -70,6 +68,15 @@ void look_at_jobs(const v1::FabricPicture& picture, std::vector<Finding>& findin
 
 std::ptrdiff_t rank_of(const v1::Job& job, const std::string& host) {
   return std::ranges::find(job.hosts(), host) - job.hosts().begin();
+}
+
+std::string_view state_of(const v1::PictureLink& link) {
+  return link.is_down() ? "down" : link.drained().empty() ? "" : "drained";
+}
+
+double memory_of(const v1::PictureSwitch& one) {
+  return static_cast<double>(one.frames()) /
+         std::max<double>(1, static_cast<double>(one.most_frames()));
 }
 
 std::string title_of(const v1::Job& job) {

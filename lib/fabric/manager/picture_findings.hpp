@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <weir/v1/fabric.pb.h>
 
@@ -22,6 +23,12 @@ struct Finding {
 /// What is not as on a quiet day, troubles first. Of a job all numbers are told, and no reason:
 /// reasons are texts of people, for operators (`weirctl fabric why`).
 std::vector<Finding> findings_of(const v1::FabricPicture& picture);
+
+/// "down", "drained", or nothing where all is well.
+std::string_view state_of(const v1::PictureLink& link);
+
+/// Frames promised over those that rings may hold.
+double memory_of(const v1::PictureSwitch& one);
 
 /// "job 3 (train)"; of a long name its ends.
 std::string title_of(const v1::Job& job);

@@ -115,11 +115,10 @@ std::string jobs_table(const v1::FabricPicture& picture) {
 }
 
 std::string row_of(const v1::PictureLink& link, const std::string& name) {
-  const std::string_view state = link.is_down()            ? "down, "
-                                 : !link.drained().empty() ? "drained, "
-                                                           : "";
-  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}{:.0f} %</td><td>{}</td></tr>\n",
-                     escaped(name), state, 100 * link.load(), fmt::join(link.jobs(), ", "));
+  const std::string_view state = state_of(link);
+  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}{}{:.0f} %</td><td>{}</td></tr>\n",
+                     escaped(name), state, state.empty() ? "" : ", ", 100 * link.load(),
+                     fmt::join(link.jobs(), ", "));
 }
 
 /// The busiest first.

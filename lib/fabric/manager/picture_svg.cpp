@@ -44,6 +44,10 @@ struct Look {
   std::string words; // below the name
 };
 
+std::string percent_of(double share) {
+  return fmt::format("{:.0f} %", 100 * share);
+}
+
 Look look_of(const v1::PictureSwitch& one) {
   if (!one.drained().empty()) {
     return {"drained", kPause, one.state() == "serving" ? "drained" : "drained, " + one.state()};
@@ -51,12 +55,7 @@ Look look_of(const v1::PictureSwitch& one) {
   if (one.state() != "serving") {
     return {"trouble", kTriangle, one.state()};
   }
-  const double most = std::max<double>(1, static_cast<double>(one.most_frames()));
-  return {"", "", fmt::format("memory {:.0f} %", 100 * static_cast<double>(one.frames()) / most)};
-}
-
-std::string percent_of(double load) {
-  return fmt::format("{:.0f} %", 100 * load);
+  return {"", "", "memory " + percent_of(memory_of(one))};
 }
 
 class Drawing {
@@ -172,7 +171,7 @@ class Drawing {
   }
 
   static std::string_view kind_of(const v1::PictureLink& link) {
-    return link.is_down() ? "trouble" : link.drained().empty() ? "" : "drained";
+    return link.is_down() ? "trouble" : state_of(link);
   }
 
   static std::string title_of(const v1::PictureLink& link, const std::string& name) {
@@ -180,7 +179,8 @@ class Drawing {
     for (const std::uint64_t job : link.jobs()) {
       title += fmt::format(", job {}", job);
     }
-    return title + (link.is_down() ? ", down" : link.drained().empty() ? "" : ", drained");
+    const std::string_view state = state_of(link);
+    return state.empty() ? title : fmt::format("{}, {}", title, state);
   }
 
   /// A line from end to end, moved to its side.
@@ -223,9 +223,8 @@ class Drawing {
   }
 
   void draw_load(const v1::PictureLink& link, Point at) {
-    const std::string words = link.is_down()            ? "down"
-                              : !link.drained().empty() ? "drained"
-                                                        : percent_of(link.load());
+    const std::string_view state = state_of(link);
+    const std::string words = state.empty() ? percent_of(link.load()) : std::string(state);
     const double width = 8 + 6 * static_cast<double>(words.size());
     put("<rect class=\"plate\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"13\" "
         "rx=\"4\"/><text class=\"load{}\" x=\"{:.1f}\" y=\"{:.1f}\" "
@@ -239,9 +238,8 @@ class Drawing {
     const Look look = look_of(one);
     draw_box(box, one.name(), look, 0);
     if (look.kind.empty()) {
-      const double most = std::max<double>(1, static_cast<double>(one.most_frames()));
       const double whole = box.width - 2 * kPadding;
-      const double used = whole * std::min(1.0, static_cast<double>(one.frames()) / most);
+      const double used = whole * std::min(1.0, memory_of(one));
       put("<rect class=\"memory\" x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"3\"/>"
           "<rect class=\"used\" x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{3:.1f}\" height=\"3\"/>\n",
           box.left() + kPadding, box.bottom() - 7, whole, used);
