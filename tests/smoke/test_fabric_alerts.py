@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-from pathlib import Path
 
 from fabric_lab import HOSTILE, Fabric
 from lab import Lab, smoke_test
-from test_metrics import PROMTOOL
+from test_metrics import promtool
 from weir import ROOT, expect
 
 RULES = ROOT / "config/prometheus/weir-fabric.rules.yaml"
 TESTS = ROOT / "tests/metrics/fabric_rules_test.yaml"
 BOARD = ROOT / "config/grafana/weir-fabric.json"
-
-
-def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROMTOOL, *map(str, words)], capture_output=True, text=True)
 
 
 @smoke_test("fabric-alerts")

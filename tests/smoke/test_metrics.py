@@ -34,6 +34,16 @@ HALF_REQUESTS = 150  # and as many answers that nobody reads
 PATIENCE_S = 4  # less than the five seconds for which such a client held a thread
 
 
+def promtool(*words: str | Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    """`text` is what it reads."""
+    return subprocess.run([PROMTOOL, *map(str, words)], input=text, text=True, capture_output=True)
+
+
+def expect_well_formed(metrics: str) -> None:
+    checked = promtool("check", "metrics", text=metrics)
+    expect(checked.returncode == 0, f"promtool: {checked.stdout}{checked.stderr}")
+
+
 def with_metrics() -> str:
     return (ROOT / "config/af_packet.yaml").read_text() + f"\nmetrics: {{ listen: \"{LISTEN}\" }}\n"
 
@@ -109,8 +119,7 @@ def well_formed(lab: Lab) -> None:
     """promtool reads the scrape and has nothing to say; HEAD has the scrape's header; other paths get nothing; a switch whose
     address is taken forwards, and takes it when it is free."""
     fabric, _, terminal = loaded(lab)
-    checked = subprocess.run([PROMTOOL, "check", "metrics"], input=scrape(fabric), text=True, capture_output=True)
-    expect(checked.returncode == 0, f"promtool: {checked.stdout}{checked.stderr}")
+    expect_well_formed(scrape(fabric))
     with fabric.entered():
         with urllib.request.urlopen(urllib.request.Request(f"http://{LISTEN}/metrics", method="HEAD"), timeout=5) as answer:
             expect(int(answer.headers["Content-Length"]) > 1000 and answer.read() == b""
@@ -219,8 +228,7 @@ def alerts(lab: Lab) -> None:
     """When each alert fires and when not, in simulated time; and a rule that is changed fails."""
     def tested(rules: Path) -> subprocess.CompletedProcess[str]:
         tests = (ROOT / "tests/metrics/rules_test.yaml").read_text().replace("../../config/prometheus/weir.rules.yaml", json.dumps(str(rules)))
-        return subprocess.run([PROMTOOL, "test", "rules", str(lab.file("rules_test.yaml", tests))], text=True,
-                              capture_output=True)
+        return promtool("test", "rules", lab.file("rules_test.yaml", tests))
     passed = tested(RULES)
     expect(passed.returncode == 0, passed.stdout + passed.stderr)
     for limit in re.findall(r"[<>] ([0-9.e-]+)$", RULES.read_text(), re.MULTILINE):
