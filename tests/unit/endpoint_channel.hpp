@@ -10,6 +10,8 @@
 #include "network/deadline_timer.hpp"
 #include "network/packet_pool.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 
@@ -114,6 +116,20 @@ inline LinkTraits random_links(Dice& dice) {
 inline std::uint32_t random_psn(Dice& dice) {
   return static_cast<std::uint32_t>(dice.chance(50 * kPercent) ? 0xffffff - dice.below(60)
                                                                : dice.below(1 << 24));
+}
+
+/// Until all is done, and then until nothing is under way any more, which must do no harm.
+template <typename World>
+void run(World& world) {
+  constexpr std::uint64_t step_limit = 200000;
+  std::uint64_t steps = 0;
+  for (world.act(); !world.is_done() && !testing::Test::HasFailure(); world.act()) {
+    ASSERT_TRUE(world.step()) << "nothing under way, no timer, and not everything done";
+    ASSERT_LT(++steps, step_limit) << "no end in sight";
+  }
+  while (world.step()) {
+    world.act();
+  }
 }
 
 /// What READs alone count.

@@ -60,6 +60,17 @@ struct ReadPair : Pair {
   }
 };
 
+/// A queue pair alone, whose peer may read the pattern.
+struct Answerer {
+  explicit Answerer(const QueuePairConfig& config) : queue_pair(config, table) {
+    table.add(kRemoteKey, kRemoteBase, memory, Access::read);
+  }
+
+  Bytes memory = pattern(4096);
+  MemoryTable table;
+  QueuePair queue_pair;
+};
+
 // --- frames against scapy's ---------------------------------------------------------------------
 
 class ReadFrames : public testing::TestWithParam<int> {
@@ -125,10 +136,8 @@ TEST_P(ReadFrames, ResponsesEqualScapys) {
         AnswerRow{"responses_empty", 0}, AnswerRow{"responses_wrap", 770, 0xfffffe}}) {
     QueuePairConfig config = reading_config(GetParam());
     config.receive_psn = row.psn;
-    Bytes memory = pattern(4096);
-    MemoryTable table;
-    table.add(kRemoteKey, kRemoteBase, memory, Access::read);
-    QueuePair queue_pair(config, table);
+    Answerer answerer(config);
+    QueuePair& queue_pair = answerer.queue_pair;
     Pair::give(queue_pair, request(row.psn, 0, row.bytes));
     EXPECT_EQ(drain(queue_pair), vectors(row.scenario)) << row.scenario;
     Pair::give(queue_pair, request(row.psn, 0, row.bytes));
@@ -137,10 +146,8 @@ TEST_P(ReadFrames, ResponsesEqualScapys) {
 }
 
 TEST_P(ReadFrames, ResponsesToARepeatOfTheRestEqualScapys) {
-  Bytes memory = pattern(4096);
-  MemoryTable table;
-  table.add(kRemoteKey, kRemoteBase, memory, Access::read);
-  QueuePair queue_pair(reading_config(GetParam()), table);
+  Answerer answerer(reading_config(GetParam()));
+  QueuePair& queue_pair = answerer.queue_pair;
   Pair::give(queue_pair, request(0x200, 0, 1001));
   drain(queue_pair);
   Pair::give(queue_pair, request(0x200, 512, 1001));
@@ -152,15 +159,13 @@ TEST_P(ReadFrames, ResponsesToARepeatOfTheRestEqualScapys) {
 }
 
 TEST_P(ReadFrames, ARegionRemovedWhileItIsReadIsRefusedFromThereOn) {
-  Bytes memory = pattern(4096);
-  MemoryTable table;
-  table.add(kRemoteKey, kRemoteBase, memory, Access::read);
-  QueuePair queue_pair(reading_config(GetParam()), table);
+  Answerer answerer(reading_config(GetParam()));
+  QueuePair& queue_pair = answerer.queue_pair;
   Pair::give(queue_pair, request(0x200, 0, 1001));
   Bytes buffer(queue_pair.max_frame_bytes());
   queue_pair.transmit(buffer, kStart);
   queue_pair.transmit(buffer, kStart);
-  table.remove(kRemoteKey);
+  answerer.table.remove(kRemoteKey);
   EXPECT_EQ(queue_pair.transmit(std::span(buffer).first(10), kStart), 0U) << "no room for the NAK";
   EXPECT_EQ(drain(queue_pair), vectors("nak_read_access"));
   EXPECT_EQ(queue_pair.failure(), Status::local_protection);
