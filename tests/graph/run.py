@@ -26,7 +26,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILT = ROOT / "build" / "tests" / "graph"
-RUNS = [[str(ROOT / "tests/replay/run.py")],
+RUNS = [[str(ROOT / "tests/replay/run.py"), "--unjudged"],  # the stage `replay` judges them
         [str(BUILT / "fabric_watched"), "--seeds", "1:1500", "--jobs", "2"],
         [str(BUILT / "l2_fast_path_watched")],  # only lcores have this path
         [str(BUILT / "tree_watched")]]

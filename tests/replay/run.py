@@ -5,6 +5,7 @@
     tests/replay/run.py            all cases, some at a time
     tests/replay/run.py --list     their names
     tests/replay/run.py CASE...    some
+    tests/replay/run.py --unjudged sends each through once, and compares nothing: for who counts what happens meanwhile
 
 Needs build/app/weir-replay. Ends in "replay: N passed, N failed, N skipped"; status 1 when one failed.
 """
@@ -19,11 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import expect
+from kept_frames import with_kept_frames
 from operators import with_texts
 from roce import describe, read_stamped, stamped_pcap_bytes
 from switch_model import Switch
@@ -59,12 +63,17 @@ def compare_frames(switch: Switch, got: list[bytes]) -> None:
         raise Failed(f"{len(got)} frames, expected {len(switch.sent)}")
 
 
-def check_tree(case: expect.TreeCase, directory: Path) -> None:
-    """The model looks at its timers when the switch was seen to."""
+def send_tree(case: expect.TreeCase, directory: Path) -> tuple[Any, Path]:
+    """Returns the statistics, and where the frames are that left."""
     config, sent, received = (directory / f"{case.name}.{kind}" for kind in ("yaml", "in.pcap", "out.pcap"))
     config.write_text(with_texts(expect.tree_yaml(case)))
     sent.write_bytes(stamped_pcap_bytes(case.frames()))
-    stats = replay(config, sent, received, case.first_session)
+    return replay(config, sent, received, case.first_session), received
+
+
+def check_tree(case: expect.TreeCase, directory: Path) -> None:
+    """The model looks at its timers when the switch was seen to."""
+    stats, received = send_tree(case, directory)
     got = read_stamped(received)
     looks = sorted({ns for ns, _ in got} - {ns for ns, _ in case.frames()})
     frames, switch = expect.run(case, looks)
@@ -111,14 +120,21 @@ def compare_counters(want: dict[str, int], stats: Any) -> None:
         raise Failed("\n".join(wrong))
 
 
+def inputs_of(case: str, directory: Path) -> tuple[Path, Path]:
+    """Writes a configuration and a capture."""
+    config, frames = directory / "switch.yaml", directory / "in.pcap"
+    config.write_text(with_texts((HERE / "rings" / f"{case}.yaml").read_text()))
+    expect.write_input(case, frames)
+    return config, frames
+
+
 def check(case: str, directory: Path) -> None:
     tree = expect.TREE_CASES.get(case)
     if tree:
-        return check_tree(tree, directory)
-    expected, config = HERE / "expected" / f"{case}.txt", directory / "switch.yaml"
-    config.write_text(with_texts((HERE / "rings" / f"{case}.yaml").read_text()))
-    frames, first, second = (directory / f"{name}.pcap" for name in ("in", "first", "second"))
-    expect.write_input(case, frames)
+        return check_tree(with_kept_frames(tree), directory)
+    expected = HERE / "expected" / f"{case}.txt"
+    config, frames = inputs_of(case, directory)
+    first, second = (directory / f"{name}.pcap" for name in ("first", "second"))
     stats = replay(config, frames, first)
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -131,11 +147,19 @@ def check(case: str, directory: Path) -> None:
         raise Failed("a second run gives other bytes or other counters")
 
 
-def passes(case: str) -> bool:
+def send(case: str, directory: Path) -> None:
+    tree = expect.TREE_CASES.get(case)
+    if tree:
+        send_tree(with_kept_frames(tree), directory)
+    else:
+        replay(*inputs_of(case, directory), directory / "out.pcap")
+
+
+def passes(case: str, what: Callable[[str, Path], None]) -> bool:
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="weir-replay-") as directory:
-            check(case, Path(directory))
+            what(case, Path(directory))
     except (Failed, subprocess.TimeoutExpired, KeyError, ValueError) as problem:
         print(f"  FAILED  {case}\n    " + f"{type(problem).__name__}: {problem}".strip().replace("\n", "\n    "), flush=True)
         return False
@@ -146,6 +170,8 @@ def passes(case: str) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="print the cases' names")
+    parser.add_argument("--unjudged", dest="what", action="store_const", const=send, default=check,
+                        help="send each through once, and compare nothing")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     options = parser.parse_args()
     if unknown := [case for case in options.cases if case not in expect.ALL]:
@@ -159,7 +185,7 @@ def main() -> int:
         print(f"replay: 0 passed, {len(cases)} failed, 0 skipped")
         return 1
     with ProcessPoolExecutor(AT_A_TIME) as processes:
-        results = list(processes.map(passes, cases, chunksize=IN_A_ROW))
+        results = list(processes.map(passes, cases, repeat(options.what), chunksize=IN_A_ROW))
     print(f"replay: {sum(results)} passed, {len(results) - sum(results)} failed, 0 skipped")
     return 0 if all(results) else 1
 
