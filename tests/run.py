@@ -161,6 +161,8 @@ STAGES = [
               ["tests/figures/run.py", "--quick", "--build", "build"]),
     computing("fabric", "a network that loses, doubles, delays and corrupts, by seeds",
               ["build/tests/fabric/fabric_sim", "--seeds", "1:60000", "--require-coverage"]),
+    computing("manager-seeds", "the manager's loop in a made-up world, by seeds",
+              ["build/tests/manager/manager_simulation", "1", "100"]),
     on_the_clock("smoke", "hosts in network namespaces, prompt, telemetry", ["tests/smoke/run.py"]),
     on_the_clock("torch", "the backend with PyTorch 2.13, and PyTorch's own tests of backends; 80 s of processors",
                  ["tests/torch/run.py"]),
