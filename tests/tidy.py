@@ -27,7 +27,10 @@ BUILD = ROOT / "build-asan"
 INCLUDED = re.compile(r"^#include ?<(.+\.cpp)>$", re.MULTILINE)
 # What includes sources is made by meson.
 CHECKS = "--checks=-bugprone-suspicious-include"
-PLACES = ("-I", "-isystem", "-D")
+# DPDK's flags are among these: they do no harm to others of a piece.
+PLACES = ("-I", "-isystem", "-D", "-include", "rte_config.h", "-march=corei7")
+# What says nothing of a source's meaning.
+MEANINGLESS = ("-O", "-fPIC", "-pthread", "-fsanitize", "-fno-sanitize")
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,9 @@ def part_of(compilation: Compilation) -> Part:
     output = compilation.output
     is_library = output.parent.name.endswith(".a.p")
     places = tuple(option for option in compilation.options if option.startswith(PLACES))
-    flags = tuple(option for option in compilation.options if not option.startswith(PLACES))
-    # A program has a main() of its own, and the modules for two MPIs have the same sources.
+    flags = tuple(option for option in compilation.options
+                  if not option.startswith((*PLACES, *MEANINGLESS)))
+    # A program has a main() of its own.
     group = str(Path(*output.parts[:2])) if is_library else str(output)
     return Part(compilation.file, sources_in(compilation.file), group, flags, places)
 
@@ -78,8 +82,15 @@ def built_parts(folders: tuple[str, ...]) -> list[Part]:
     return [part_of(compilation) for compilation in compilations_in(BUILD) if compilation.output.parts[0] in folders]
 
 
+def together(parts: list[Part]) -> list[Piece]:
+    groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
+    for part in parts:
+        groups.setdefault((part.group, part.flags), []).append(part)
+    return [Piece(tuple(group)) for group in groups.values()]
+
+
 def parts_left(seen: frozenset[Path], built: list[Part]) -> list[Part]:
-    """A file each: what only a test compiles, as it does; what this build leaves out, as the others."""
+    """What only a test compiles, as it does; what this build leaves out, as the others."""
     of_tests = {source: part for part in built_parts(("tests",)) for source in part.sources}
     all_places = tuple(dict.fromkeys(place for part in built for place in part.places))
     files = [file for folder in ("lib", "app") for file in (ROOT / folder).rglob("*.cpp") if is_ours(file) and file not in seen]
@@ -87,19 +98,16 @@ def parts_left(seen: frozenset[Path], built: list[Part]) -> list[Part]:
     for file in files:
         known = of_tests.get(file)
         flags, places = (known.flags, known.places) if known else (built[0].flags, all_places)
-        found.append(Part(file, frozenset([file]), str(file), flags, places))
+        found.append(Part(file, frozenset([file]), "left", flags, places))
     return found
 
 
 def pieces() -> list[Piece]:
     """The largest first, so that no core waits long for the last."""
-    together: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
-    parts = [part for part in built_parts(("lib", "app")) if part.sources and all(map(is_ours, part.sources))]
-    for part in parts:
-        together.setdefault((part.group, part.flags), []).append(part)
+    ours = [part for part in built_parts(("lib", "app")) if part.sources and all(map(is_ours, part.sources))]
+    parts = list({part.sources: part for part in ours}.values())  # the modules for two MPIs have the same
     seen = frozenset().union(*(part.sources for part in parts))
-    found = [Piece(tuple(group)) for group in together.values()] + [Piece((part,)) for part in parts_left(seen, parts)]
-    return sorted(found, key=Piece.bytes, reverse=True)
+    return sorted(together(parts) + together(parts_left(seen, parts)), key=Piece.bytes, reverse=True)
 
 
 def answer_about(piece: Piece) -> subprocess.CompletedProcess[str]:

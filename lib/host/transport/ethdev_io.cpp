@@ -28,7 +28,7 @@ constexpr unsigned kMbufs = 8191; // two queues of descriptors, bursts, and what
 constexpr std::uint16_t kDescriptors = 1024;
 constexpr std::uint16_t kDataRoom = 4096 + 256 + RTE_PKTMBUF_HEADROOM; // path MTU and headers
 
-[[noreturn]] void fail(const std::string& device, std::string_view what, int error) {
+[[noreturn]] void refuse_device(const std::string& device, std::string_view what, int error) {
   throw Error(ErrorCode::transport_failure, std::nullopt,
               fmt::format("device {}: {}: {}", device, what, rte_strerror(std::abs(error))));
 }
@@ -88,12 +88,12 @@ void EthdevIo::close() const {
 void EthdevIo::probe() {
   const int error = rte_dev_probe(devargs_.c_str());
   if (error != 0) {
-    fail(devargs_, "cannot be probed", error);
+    refuse_device(devargs_, "cannot be probed", error);
   }
   const std::string name = devargs_.substr(0, devargs_.find(','));
   const int missing = rte_eth_dev_get_port_by_name(name.c_str(), &port_);
   if (missing != 0) {
-    fail(devargs_, "gives no port", missing);
+    refuse_device(devargs_, "gives no port", missing);
   }
 }
 
@@ -101,11 +101,11 @@ void EthdevIo::configure() {
   const std::string pool_name = fmt::format("weir_worker_{}", port_);
   pool_ = rte_pktmbuf_pool_create(pool_name.c_str(), kMbufs, 256, 0, kDataRoom, SOCKET_ID_ANY);
   if (pool_ == nullptr) {
-    fail(devargs_, "no memory for packet buffers", rte_errno);
+    refuse_device(devargs_, "no memory for packet buffers", rte_errno);
   }
   const auto check = [&](std::string_view step, int error) {
     if (error < 0) {
-      fail(devargs_, step, error);
+      refuse_device(devargs_, step, error);
     }
   };
   const rte_eth_conf configuration{};
