@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace weir::app {
@@ -194,11 +195,9 @@ void note_mismatches(Mismatches& mismatches, std::span<const std::byte> found,
   }
 }
 
-} // namespace
-
-Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
-                           const host::Call& call, const host::Place& place,
-                           std::span<const FoldTree> trees) {
+/// Where a ring that carries the whole call is meant, `trees` is its tree alone.
+Mismatches mismatches_by(std::span<const FoldTree> trees, std::span<const std::byte> result,
+                         const TensorId& id, const host::Call& call, const host::Place& place) {
   Mismatches mismatches;
   Reference reference(id, call, place, trees);
   std::vector<std::byte> block(kBlockBytes);
@@ -210,6 +209,22 @@ Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id
     note_mismatches(mismatches, found, expected, index, call.type);
   }
   return mismatches;
+}
+
+} // namespace
+
+Mismatches find_mismatches(std::span<const std::byte> result, const TensorId& id,
+                           const host::Call& call, const host::Place& place,
+                           std::span<const FoldTree> trees) {
+  if (host::cuts_segments(call, place)) {
+    return mismatches_by(trees, result, id, call, place);
+  }
+  Mismatches least{.count = std::numeric_limits<std::uint64_t>::max()};
+  for (std::size_t ring = 0; ring < trees.size() && least.count != 0; ++ring) {
+    const Mismatches these = mismatches_by(trees.subspan(ring, 1), result, id, call, place);
+    least = these.count < least.count ? these : least;
+  }
+  return least;
 }
 
 } // namespace weir::app

@@ -335,7 +335,7 @@ void Member::begin_call() {
   if (calls_.size() > 1) {
     shared_.coverage.hit(CallEvent::queued, plan.call.kind);
   }
-  reducer_.begin(host::slice_of(plan.call, place(), call.memory.buffers(), 0, 1));
+  reducer_.begin(host::slice_of(plan.call, place(), call.memory.buffers(), {}));
   if (shared_.world.dice.chance(run_.plan.pauses)) {
     const Time longest = run_.plan.lateness * shared_.scenario.ack_timeout;
     stall_until(shared_.world.now + shared_.world.dice.below(longest) + 1);

@@ -286,17 +286,19 @@ TEST(Average, OfEveryReductionIsTheSameOnAllRanks) {
 /// Every byte of every slice is some channel's, once, whatever the call.
 TEST(Slice, ChannelsShareACallWithoutGapOrOverlap) {
   constexpr Place place{.rank = 1, .world = 3};
-  std::vector<std::uint8_t> in(1000);
-  std::vector<std::uint8_t> out(1000);
+  constexpr std::size_t kElements = kUncutBytes / sizeof(float) + 41; // neither is even
+  std::vector<std::uint8_t> in(3 * kElements * sizeof(float));
+  std::vector<std::uint8_t> out(in.size());
   for (const CallKind kind : kDenseCalls) {
     for (const std::size_t channels : {1, 2, 3, 7}) {
-      const Call call{.kind = kind, .count = kind == CallKind::barrier ? 0U : 41U, .root = 1};
+      const Call call{.kind = kind, .count = kind == CallKind::barrier ? 0 : kElements, .root = 1};
       std::size_t sent = 0;
       std::size_t kept = 0;
       for (std::size_t channel = 0; channel < channels; ++channel) {
         const Slice slice =
-            slice_of(call, place, {.in = in.data(), .out = out.data()}, channel, channels);
+            slice_of(call, place, {.in = in.data(), .out = out.data()}, {channel, channels});
         EXPECT_EQ(slice.segment_bytes % 4, 0) << "cut within an element";
+        EXPECT_TRUE(call.count == 0 || slice.segment_bytes != 0) << "a channel without a part";
         sent += slice.bytes();
         if (slice.keep_begin != slice.keep_end) {
           EXPECT_EQ(slice.out, out.data() + kept) << "channel " << channel << " of " << channels;
@@ -308,6 +310,25 @@ TEST(Slice, ChannelsShareACallWithoutGapOrOverlap) {
       EXPECT_EQ(sent, (is_three_times ? 3 : 1) * call.count * 4) << name_of(call.kind);
       EXPECT_EQ(kept, call.count * 4) << name_of(call.kind);
       EXPECT_EQ(kept_bytes(call, place), (call.kind == CallKind::all_gather ? 3 : 1) * kept);
+    }
+  }
+}
+
+/// The channel after the last exchange's has all of the next one, and nothing goes twice.
+TEST(Slice, ChannelsTakeSmallCallsInTurn) {
+  constexpr Place place{.rank = 1, .world = 3};
+  constexpr std::size_t kMost = kUncutBytes / sizeof(float);
+  std::vector<std::uint8_t> in(3 * kUncutBytes);
+  std::vector<std::uint8_t> out(in.size());
+  const Call call{.kind = CallKind::all_gather, .count = kMost};
+  ASSERT_FALSE(cuts_segments(call, place));
+  ASSERT_TRUE(cuts_segments({.kind = CallKind::all_gather, .count = kMost + 1}, place));
+  for (std::uint64_t exchange = 0; exchange < 7; ++exchange) {
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      const Slice slice =
+          slice_of(call, place, {.in = in.data(), .out = out.data()}, {channel, 3, exchange});
+      EXPECT_EQ(slice.segment_bytes, exchange % 3 == channel ? kUncutBytes : 0)
+          << "exchange " << exchange << ", channel " << channel;
     }
   }
 }

@@ -546,7 +546,7 @@ class Job {
         planned.out[rank] = planned.in[rank];
       }
       const CallBuffers buffers{.in = planned.in[rank].data(), .out = planned.out[rank].data()};
-      reducer.begin(slice_of(planned.call, {rank, world()}, buffers, 0, 1));
+      reducer.begin(slice_of(planned.call, {rank, world()}, buffers, {}));
       return true;
     }
     reducer.next();

@@ -39,7 +39,7 @@ struct Pair {
 Slice slice(const Bytes& in, Bytes& out, const Pair& pair) {
   const Call call{
       .count = in.size() / element_size(pair.type), .type = pair.type, .operation = pair.operation};
-  return slice_of(call, {}, {.in = in.data(), .out = out.data()}, 0, 1);
+  return slice_of(call, {}, {.in = in.data(), .out = out.data()}, {});
 }
 
 std::vector<Pair> all_pairs() {

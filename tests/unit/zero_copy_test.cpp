@@ -41,7 +41,7 @@ void expect_places(CallKind kind, const std::vector<Part>& parts, std::uint16_t 
   Bytes in(192);
   Bytes out(192);
   const Call call{.kind = kind, .count = 8, .type = DataType::u64, .root = root};
-  const Slice slice = slice_of(call, {1, 3}, {in.data(), out.data()}, 0, 1);
+  const Slice slice = slice_of(call, {1, 3}, {in.data(), out.data()}, {});
   for (const Part& part : parts) {
     const auto found = slice.target(part.segment, part.offset, part.bytes);
     ASSERT_EQ(found.empty(), !part.at)
@@ -76,7 +76,7 @@ TEST(ResultPlace, IsInOneTensorOfSeveral) {
   Bytes out(80);
   const TensorList list({{in.data(), out.data(), 24}, {in.data() + 24, out.data() + 40, 40}});
   const Call call{.count = 8, .type = DataType::u64};
-  const Slice slice = slice_of(call, {0, 2}, {.list = &list}, 0, 1);
+  const Slice slice = slice_of(call, {0, 2}, {.list = &list}, {});
   EXPECT_EQ(slice.target(0, 0, 24).data(), out.data());
   EXPECT_EQ(slice.target(0, 24, 16).data(), out.data() + 40);
   EXPECT_EQ(slice.target(0, 32, 32).data(), out.data() + 48);

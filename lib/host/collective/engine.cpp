@@ -159,8 +159,9 @@ Progress Engine::progress() const {
 
 void Engine::begin_slices(const Job& job) {
   for (std::size_t part = 0; part < carriers_.size(); ++part) {
-    carriers_[part].reducer->begin(share_of(job, part));
+    carriers_[part].reducer->begin(share_of(job, {part, carriers_.size(), exchanges_begun_}));
   }
+  ++exchanges_begun_;
 }
 
 /// All jobs in their order, up to one whose later exchanges are not known yet.
@@ -174,12 +175,12 @@ void Engine::begin_ready() {
 }
 
 /// Of what is under way.
-Slice Engine::share_of(const Job& job, std::size_t part) const {
+Slice Engine::share_of(const Job& job, const Share& share) const {
   if (job.series == nullptr) {
-    return slice_of(job.call, place_, job.buffers, part, carriers_.size());
+    return slice_of(job.call, place_, job.buffers, share);
   }
   const Exchange exchange = job.series->current();
-  Slice slice = slice_of(exchange.call, place_, exchange.buffers, part, carriers_.size());
+  Slice slice = slice_of(exchange.call, place_, exchange.buffers, share);
   slice.call = job.call; // that is what another rank may have called otherwise
   return slice;
 }
@@ -251,7 +252,8 @@ std::size_t Engine::exchanged_bytes() const {
   for (std::size_t part = 0; part < carriers_.size(); ++part) {
     const Reducer& reducer = *carriers_[part].reducer;
     const bool is_here = reducer.finished() > exchanges_done_;
-    bytes += is_here ? share_of(*jobs_.front(), part).bytes() : reducer.bytes_done();
+    const Share share{part, carriers_.size(), exchanges_done_};
+    bytes += is_here ? share_of(*jobs_.front(), share).bytes() : reducer.bytes_done();
   }
   return bytes;
 }

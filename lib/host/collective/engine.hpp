@@ -104,7 +104,7 @@ class Engine : private TransportListener {
   void drain();
   void begin_slices(const Job& job);
   void begin_ready();
-  Slice share_of(const Job& job, std::size_t part) const;
+  Slice share_of(const Job& job, const Share& share) const;
   bool post_messages();
   std::size_t bytes_done() const;
   std::size_t exchanged_bytes() const;
@@ -124,10 +124,11 @@ class Engine : private TransportListener {
   Transport& transport_;
   JobControl* control_ = nullptr;
   const std::chrono::milliseconds timeout_;
-  std::deque<Job*> jobs_;            // in their order
-  std::size_t begun_ = 0;            // of those: the channels have them
-  std::uint64_t jobs_done_ = 0;      // before those
-  std::uint64_t exchanges_done_ = 0; // of all jobs; each is a slice of every channel
+  std::deque<Job*> jobs_;             // in their order
+  std::size_t begun_ = 0;             // of those: the channels have them
+  std::uint64_t jobs_done_ = 0;       // before those
+  std::uint64_t exchanges_begun_ = 0; // of all jobs; each is a slice of every channel
+  std::uint64_t exchanges_done_ = 0;
   std::size_t bytes_of_earlier_ = 0; // of the first job: of its exchanges that are done
   std::optional<Error> lost_; // what ended the exchange of messages, but may not be the cause
   StallTimer stall_timer_;

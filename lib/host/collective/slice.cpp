@@ -53,15 +53,20 @@ Parts parts_of(const CallRow& row, const Call& call, const Place& place) {
 }
 
 /// The part of a segment that a channel carries.
-Range part_of(std::size_t bytes, std::size_t channel, std::size_t channels, std::size_t cut) {
-  if (channels == 1) {
-    return {0, bytes};
+Range part_of(std::size_t bytes, const Share& share, std::size_t cut) {
+  const auto& [channel, channels, exchange] = share;
+  if (bytes <= kUncutBytes) {
+    return {0, exchange % channels == channel ? bytes : 0};
   }
   return {share_begin(bytes, channel, channels, cut),
           share_begin(bytes, channel + 1, channels, cut)};
 }
 
 } // namespace
+
+bool cuts_segments(const Call& call, const Place& place) {
+  return parts_of(call.row(), call, place).segment_bytes > kUncutBytes;
+}
 
 std::size_t kept_bytes(const Call& call, const Place& place) {
   const Parts parts = parts_of(call.row(), call, place);
@@ -75,13 +80,13 @@ std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t chan
 }
 
 Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
-               std::size_t channel, std::size_t channels) {
+               const Share& share) {
   const CallRow& row = call.row();
   const Parts parts = parts_of(row, call, place);
-  const Range share = part_of(parts.segment_bytes, channel, channels, buffers.cut);
+  const Range part = part_of(parts.segment_bytes, share, buffers.cut);
   const Range& kept = parts.kept;
-  const Range ours{std::clamp(kept.begin, share.begin, share.end),
-                   std::clamp(kept.end, share.begin, share.end)};
+  const Range ours{std::clamp(kept.begin, part.begin, part.end),
+                   std::clamp(kept.end, part.begin, part.end)};
   const bool is_others = row.contributes == op::Who::root && place.rank != call.root;
   Slice slice{.call = call,
               .collective = row.collective,
@@ -91,17 +96,17 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
               .root = row.contributes == op::Who::root ? call.root : std::uint16_t{0},
               .kind = parts.kind,
               .segments = parts.segments,
-              .segment_bytes = share.end - share.begin,
+              .segment_bytes = part.end - part.begin,
               .stride = buffers.stride != 0 ? buffers.stride : parts.rank_bytes,
               .list = buffers.list,
-              .list_begin = share.begin,
+              .list_begin = part.begin,
               .in_owner = is_others ? buffers.out_owner : buffers.in_owner,
               .out_owner = buffers.out_owner,
-              .keep_begin = ours.begin - share.begin,
-              .keep_end = ours.end - share.begin};
+              .keep_begin = ours.begin - part.begin,
+              .keep_end = ours.end - part.begin};
   assert(slice.keep_begin <= slice.keep_end && slice.keep_end <= slice.segment_bytes);
   if (const std::uint8_t* source = is_others ? buffers.out : buffers.in; source != nullptr) {
-    slice.in = source + share.begin;
+    slice.in = source + part.begin;
   }
   if (buffers.out != nullptr && ours.begin != ours.end) {
     slice.out = buffers.out + (ours.begin - kept.begin);

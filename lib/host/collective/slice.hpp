@@ -132,6 +132,9 @@ struct Slice {
   void store(std::uint16_t segment, std::size_t offset, std::span<const std::uint8_t> result) const;
 };
 
+/// Whether each channel carries a part of every segment. Otherwise one carries all of them.
+bool cuts_segments(const Call& call, const Place& place);
+
 /// Bytes of the result that a rank keeps.
 std::size_t kept_bytes(const Call& call, const Place& place);
 
@@ -140,10 +143,19 @@ std::size_t kept_bytes(const Call& call, const Place& place);
 std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels,
                         std::size_t cut = kShareAlignment);
 
-/// The share of channel `channel` of `channels`. Segments are cut between elements. The ranks that
-/// do not keep a reduction's result may have no `out`, and only the root of a broadcast needs an
-/// `in`.
+/// A segment of at most so many bytes is not cut: more messages would cost more than they save.
+inline constexpr std::size_t kUncutBytes = 8192;
+
+/// Which part of a call is meant.
+struct Share {
+  std::size_t channel = 0;
+  std::size_t channels = 1;
+  std::uint64_t exchange = 0; // before this one in the group. Channels take uncut segments in turn
+};
+
+/// A channel's share. Segments are cut between elements. The ranks that do not keep a reduction's
+/// result may have no `out`, and only the root of a broadcast needs an `in`.
 Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
-               std::size_t channel, std::size_t channels);
+               const Share& share);
 
 } // namespace weir::host
