@@ -2,6 +2,7 @@
 
 /// What the host library takes of the hosts' CPUs, beside its transport.
 
+#include "host/collective/slice.hpp"
 #include "host_lab.hpp"
 #include "measurement.hpp"
 #include "node_lab.hpp"
@@ -52,20 +53,24 @@ void measure_small(const Options& options) {
   }
 }
 
-/// One large all-reduce over several rings.
+/// All-reduces over several rings: one that is not cut, one that just is, and long ones.
 void measure_rings(const Options& options) {
-  constexpr std::size_t kBytes = 1 << 20;
-  const std::size_t calls = options.effort == Effort::full ? 32 : 4;
+  constexpr std::size_t kMost = 1 << 20;
+  const std::size_t much = (options.effort == Effort::full ? 32 : 4) * kMost;
   std::map<std::uint32_t, HostLab> labs;
   for (const std::uint32_t rings : {1, 2, 4, 8}) {
-    labs.try_emplace(rings, rings, kBytes);
+    labs.try_emplace(rings, rings, kMost);
   }
   for (unsigned round = 0; round < options.rounds; ++round) {
     tell_progress(kRings, round, options);
     for (auto& [rings, lab] : labs) {
-      const Case parameters = Case().with("rings", rings).with("bytes", kBytes);
-      if (parameters.is_wanted(options)) {
-        report_spent(kRings, parameters, round, lab.measure({kBytes, 1, calls}));
+      for (const std::size_t bytes : {host::kUncutBytes, host::kUncutBytes + 64, std::size_t{16384},
+                                      std::size_t{65536}, kMost}) {
+        const Case parameters = Case().with("rings", rings).with("bytes", bytes);
+        const std::size_t calls = std::min<std::size_t>(much / bytes, 256);
+        if (parameters.is_wanted(options)) {
+          report_spent(kRings, parameters, round, lab.measure({bytes, 1, calls}));
+        }
       }
     }
   }

@@ -169,7 +169,7 @@ SMALL_MESSAGES = Part(
 )
 
 PARALLEL_RINGS = Part(
-    "parallel-rings", "what a tensor costs the hosts when it is split among several rings", "host_bench",
+    "parallel-rings", "what a tensor costs the hosts that is split among several rings, and a small one that is not", "host_bench",
 )
 
 SHARED_NIC = Part(
