@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import signal
-import stat
 import shutil
 import statistics
 import subprocess
@@ -29,7 +28,7 @@ os.environ.setdefault("WEIR_BUILD", "build-demo")  # before its modules are read
 from demonstrate_training import give_up  # noqa: E402
 from hosts import RANKS  # noqa: E402
 from lab import Lab  # noqa: E402
-from netns import KILLED_WITH_US  # noqa: E402
+from mpi_hosts import run_by_mpi  # noqa: E402
 from output import end_with  # noqa: E402
 from torch_ranks import MASTER_PORT, PYTHON, TorchHosts, need_torch  # noqa: E402
 from training_picture import picture  # noqa: E402
@@ -37,22 +36,8 @@ from weir import Failed, Skipped, expect  # noqa: E402
 
 RANK = ROOT / "tools/comparison_rank.py"
 TEXT = sorted((ROOT / "docs").glob("*.md"))  # this repository's pages
-# In the place of ssh. Open MPI's daemons have folders by the names of their hosts.
-AGENT = """\
-#!/bin/sh
-case "$1" in
-{places}esac
-shift
-mkdir -p "{folder}/host$number"
-exec nsenter --net="$place" unshare --uts sh -c "hostname host$number; export TMPDIR='{folder}/host$number'; $*"
-"""
 WAYS = {"weir": "Weir", "gloo": "Gloo", "openmpi": "Open MPI"}
-NETWORK = "10.77.0.0/24"
 LOSS_DIFFERENCE = 0.05  # they add up in other orders
-# Nothing but TCP over the cables. A rank that waits lets others compute, for there are fewer processors than ranks.
-MPI_OPTIONS = ("--allow-run-as-root", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca",
-               "btl_tcp_if_include", NETWORK, "--mca", "oob_tcp_if_include", NETWORK, "--mca", "mpi_yield_when_idle", "1", "--mca",
-               "mpi_preconnect_mpi", "1")
 
 
 @dataclass(frozen=True)
@@ -94,23 +79,8 @@ class Comparison(TorchHosts):
         return training_of(ended[0][1])
 
     def _by_mpi(self, arguments: list[str], seconds: float) -> Training:
-        """mpirun on the first host starts the others as it would by ssh."""
-        places = "".join(f"10.77.0.{rank + 1}) number={rank} place={host.path} ;;\n" for rank, host in enumerate(self._hosts))
-        agent = self._lab.file("agent", AGENT.format(places=places, folder=self._lab.directory))
-        agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
         own = {"WORLD_SIZE": str(RANKS), "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": MASTER_PORT}
-        command = [*KILLED_WITH_US, "mpirun.openmpi", *MPI_OPTIONS, "--mca", "plm_rsh_agent", agent, "-n", RANKS,
-                   "-H", ",".join(f"10.77.0.{rank + 1}" for rank in range(RANKS)),
-                   *(word for name, value in own.items() for word in ("-x", f"{name}={value}")), PYTHON, RANK, *arguments]
-        with self._hosts[0].entered():
-            process = subprocess.Popen(list(map(str, command)), text=True, errors="replace", stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self._lab.on_end(process.kill)
-        try:
-            output = process.communicate(timeout=seconds)[0]
-        except subprocess.TimeoutExpired:
-            raise Failed(f"mpirun does not end within {seconds} s") from None
-        expect(process.returncode == 0, f"mpirun: status {process.returncode}: {output[-3000:]}")
+        output = run_by_mpi(self.lab, self.hosts, [PYTHON, RANK, *arguments], own, seconds)
         return training_of(output)
 
 

@@ -102,34 +102,34 @@ class TorchJob:
 
     def __init__(self, lab: Lab, loss: float, more_rings: str = "", more: str = "", python: str | Path = PYTHON,
                  rate: str = "") -> None:
-        self._lab, self._python = lab, python
-        self._hosts = self._make_hosts()
+        self.lab, self.python = lab, python
+        self.hosts = self._make_hosts()
         fabric = lab.namespace()
         self.cables = LossyCables(lab.namespace(), loss, rate)
         for rank in range(RANKS):
-            self.cables.connect(fabric, f"tap{rank}", self._hosts[rank], f"host{rank}")
+            self.cables.connect(fabric, f"tap{rank}", self.hosts[rank], f"host{rank}")
         self._fabric = fabric
         self._configuration = configuration(ring_ports(), rings=ring_7(window=8, max_message_bytes=65536) + more_rings) + more
         self.switch: Weir = lab.ready_weir(fabric, self._configuration)
 
     def _make_hosts(self) -> list[Namespace]:
         """By rank. Here they are one."""
-        return [self._lab.namespace()] * RANKS
+        return [self.lab.namespace()] * RANKS
 
     def give_addresses(self, bits: int = 32) -> None:
         """To the ranks' interfaces, so that WEIR_IP may be empty."""
-        for rank, host in enumerate(self._hosts):
+        for rank, host in enumerate(self.hosts):
             host.ip(f"address add 10.77.0.{rank + 1}/{bits} dev host{rank}")
 
     def use_ipv6(self) -> None:
         """On the loopback, by which the ranks meet."""
-        with self._hosts[0].entered():
+        with self.hosts[0].entered():
             Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").write_text("0")
 
     def restart_switch(self) -> None:
         """It knows nothing of what was before."""
         self.switch.close()
-        self.switch = self._lab.ready_weir(self._fabric, self._configuration)
+        self.switch = self.lab.ready_weir(self._fabric, self._configuration)
 
     def start(self, program: Path, *arguments: str, **environment: str) -> list[Rank]:
         return self.start_some(RANKS, program, *arguments, **environment)
@@ -146,12 +146,12 @@ class TorchJob:
                "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
                "WEIR_RINGS": "7", "PYTHONFAULTHANDLER": "1"}
         path = ":".join(filter(None, (installed()["PYTHONPATH"], environment.get("PYTHONPATH"))))
-        with self._hosts[rank].entered():
-            process = subprocess.Popen([*KILLED_WITH_US, str(self._python), *map(str, command)], text=True, errors="replace",
+        with self.hosts[rank].entered():
+            process = subprocess.Popen([*KILLED_WITH_US, str(self.python), *map(str, command)], text=True, errors="replace",
                                        env=os.environ | installed() | own | environment | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         started = Rank(rank, process)
-        self._lab.on_end(started.kill)
+        self.lab.on_end(started.kill)
         return started
 
 
@@ -159,7 +159,7 @@ class TorchHosts(TorchJob):
     """Each rank has a host of its own; they meet through the switch."""
 
     def _make_hosts(self) -> list[Namespace]:
-        return [self._lab.namespace() for _ in range(RANKS)]
+        return [self.lab.namespace() for _ in range(RANKS)]
 
 
 def only(root: Path, name: str) -> Path:
