@@ -198,6 +198,7 @@ SPARSE = Part(
 CHECKS = {"about": "check"}
 FORWARDING = {"about": "forwarding"}
 WHOLE = {"about": "all-reduce"}
+MPI = {"about": "mpi"}
 
 RIVALS = Part(
     "rivals", "what others would use for the same bytes", "rivals_bench", script="rivals.py",
@@ -215,6 +216,8 @@ RIVALS = Part(
         Table("The same as a ratio", "weir", "rival", "payload", FORWARDING, shows_ratio=True),
         Table("Shortest all-reduce: Weir / Open MPI, us", "weir", "bytes", "ranks", WHOLE, beside="rival"),
         Table("The same as a ratio: below 1, Weir is faster", "weir", "bytes", "ranks", WHOLE, shows_ratio=True),
+        Table("MPI over cables of one rate: with libweir_mpi.so / without, us", "weir", "bytes", "call", MPI, beside="rival"),
+        Table("The same as a ratio: below 1, Weir is faster", "weir", "bytes", "call", MPI, shows_ratio=True),
     ),
     plots=(
         Plot("sum", "Weir's sum on one core over a parameter server's", "weir", "from", ("work", "rival"),

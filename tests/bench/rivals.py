@@ -13,13 +13,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mpi_sweep
 import open_mpi
 import testpmd
 from comparison import PART, Missing, Options
 
 ROUNDS, QUICK_ROUNDS = 5, 2
 IN_ONE_PROCESS = ("check", "sum")  # rivals_bench's
-PROGRAMS = {testpmd.ABOUT: testpmd.measure, open_mpi.ABOUT: open_mpi.measure}
+PROGRAMS = {testpmd.ABOUT: testpmd.measure, open_mpi.ABOUT: open_mpi.measure, mpi_sweep.ABOUT: mpi_sweep.measure}
 ABOUTS = (*IN_ONE_PROCESS, *PROGRAMS)
 
 
