@@ -333,6 +333,12 @@ def form_a_group_without_a_ring() -> None:
                and "WEIR_SWITCH" in str(error), f"{error}")
 
 
+def put_numbers_into_names(rank: int) -> None:
+    with patch.dict(os.environ, {"LOCAL_RANK": "5", "WEIR_DEVICE": "weir%l", "WEIR_IP": "10.0.%%.1%r"}):
+        options = weir_torch.Options.from_environment()
+    expect((options.device, options.ip) == ("weir5", f"10.0.%.1{rank}"), f"{options}")
+
+
 def refuse_what_is_wrong() -> None:
     for wrong in ({"transport": "tcp"}, {"fallback": "gloo"}, {"rings": ()}):
         try:
@@ -341,7 +347,8 @@ def refuse_what_is_wrong() -> None:
             expect("found" in str(error) and "allowed" in str(error), f"{error}")
         else:
             expect(False, f"{wrong} is not refused")
-    for variable, text in (("WEIR_WINDOW", "many"), ("WEIR_RINGS", "7;8"), ("WEIR_FALLBACK", "gloo")):
+    for variable, text in (("WEIR_WINDOW", "many"), ("WEIR_RINGS", "7;8"), ("WEIR_FALLBACK", "gloo"), ("WEIR_DEVICE", "weir%x"),
+                           ("WEIR_IP", "10.0.0.%"), ("WEIR_DEVICE", "weir%l")):  # LOCAL_RANK is not set
         with patch.dict(os.environ, {variable: text}):
             try:
                 weir_torch.Options.from_environment()
@@ -369,6 +376,7 @@ def main() -> None:
     torch.set_num_threads(1)
     faulthandler.dump_traceback_later(LONGEST_S, exit=True)
     refuse_what_is_wrong()
+    put_numbers_into_names(int(os.environ["RANK"]))
     dist.init_process_group("weir", timeout=timedelta(seconds=60))
     rank = dist.get_rank()
     expect(dist.get_backend() == "weir" and group().algorithm == "switch", f"{dist.get_backend()}, {group().algorithm}")

@@ -16,6 +16,8 @@ FALLBACK_NUMBERS = {name.removeprefix("WEIR_FALLBACK_").lower(): number for name
 SWITCH_FILES = ("switch_certificate", "switch_key", "switch_authority")
 TEXTS = ("device", "ip", "mac", "rendezvous", "switch", *SWITCH_FILES, "switch_name")
 WORDS = {"transport": TRANSPORT_NUMBERS, "fallback": FALLBACK_NUMBERS}
+PLACED = ("device", "ip", "mac")  # where % and a letter stand for a rank's number, as for MPI
+PLACES = {"r": "RANK", "l": "LOCAL_RANK"}  # by letter, torchrun's variables
 MOST = {"gid_index": 2**8 - 1}  # of numbers
 MOST_USUALLY = 2**32 - 1
 
@@ -78,6 +80,8 @@ def refusal(called: str, found: str, allowed: str) -> ValueError:
 
 def value_of(name: str, text: str) -> Any:
     """Of a variable's text."""
+    if name in PLACED:
+        return placed(name, text)
     if name in TEXTS:
         return text
     if name in WORDS and text not in WORDS[name]:
@@ -87,6 +91,19 @@ def value_of(name: str, text: str) -> Any:
     if name == "operators":
         return tuple(map(text_of, filter(None, files_in(text))))
     return numbers_in(name, text) if name == "rings" else number_in(name, text)
+
+
+def placed(name: str, text: str) -> str:
+    def number(found: re.Match[str]) -> str:
+        letter = found[1]
+        if letter == "%":
+            return "%"
+        if letter not in PLACES:
+            raise refusal(variable_of(name), text, "after a '%' one of 'r', 'l' and '%'")
+        if PLACES[letter] not in os.environ:
+            raise refusal(variable_of(name), text, f"'%{letter}' where {PLACES[letter]} is set, as torchrun sets it")
+        return os.environ[PLACES[letter]]
+    return re.sub("%(.?)", number, text)
 
 
 def files_in(text: str) -> list[str]:
