@@ -3,18 +3,23 @@
 /// A rank of an MPI program that hears of errors. Arguments: what to do.
 ///   loop   all-reduces until one fails
 ///   start  the same, without blocking
+///   unlike the same; the last rank reduces half as much
+///   leave  the same; the last rank's program ends in the middle, without MPI_Finalize
 ///   order  two communicators, which rank 0 uses in another order than the others
 ///   halves an all-reduce of all ranks, and one of each half's
 ///   many   eight communicators of all ranks at the same time, an all-reduce in each
-/// Prints "mpi_days: RANK: ERROR" for the first error and ends with status 3, or "mpi_days: RANK: well".
+/// Prints "mpi_days: RANK: ERROR" for the first error and ends with status 3, or "mpi_days: RANK:
+/// well".
 
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { LENGTH = 4096, MANY = 8 };
+enum { LENGTH = 4096, MANY = 8, CALLS = 20 };
 
 static int rank;
+static int world;
 
 /// 0: the program goes on.
 static int is_over(int status) {
@@ -40,12 +45,32 @@ static int loop(void) {
   return 3;
 }
 
+static int unlike(void) {
+  static float data[LENGTH];
+  const int count = rank == world - 1 ? LENGTH / 2 : LENGTH;
+  return is_over(MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)) ? 3
+                                                                                               : 0;
+}
+
+static int leave(void) {
+  for (int call = 0; call < CALLS; ++call) {
+    if (all_reduce(MPI_COMM_WORLD)) {
+      return 3;
+    }
+  }
+  if (rank == world - 1) {
+    exit(5);
+  }
+  return loop();
+}
+
 static int start(void) {
   static float data[LENGTH];
   int is_done = all_reduce(MPI_COMM_WORLD);
   while (!is_done) {
     MPI_Request request;
-    is_done = is_over(MPI_Iallreduce(MPI_IN_PLACE, data, LENGTH, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request)) ||
+    is_done = is_over(MPI_Iallreduce(MPI_IN_PLACE, data, LENGTH, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                                     &request)) ||
               is_over(MPI_Wait(&request, MPI_STATUS_IGNORE));
   }
   return 3;
@@ -89,13 +114,16 @@ static int many(void) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // duplicates inherit it
   const char* what = argv[1];
-  const int status = strcmp(what, "loop") == 0    ? loop()
-                     : strcmp(what, "start") == 0 ? start()
-                     : strcmp(what, "order") == 0 ? order()
+  const int status = strcmp(what, "loop") == 0     ? loop()
+                     : strcmp(what, "start") == 0  ? start()
+                     : strcmp(what, "unlike") == 0 ? unlike()
+                     : strcmp(what, "leave") == 0  ? leave()
+                     : strcmp(what, "order") == 0  ? order()
                      : strcmp(what, "halves") == 0 ? halves()
-                                                  : many();
+                                                   : many();
   MPI_Finalize(); // MPI_Abort would lose what the launcher has not read of what the ranks have told
   if (status == 0) {
     printf("mpi_days: %d: well\n", rank);

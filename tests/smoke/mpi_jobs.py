@@ -15,8 +15,9 @@ from hosts import RANKS, ring_7, ring_ports
 from lab import Lab
 from netns import veth
 from test_control import at_socket, socket_of
+from test_held_rings import wait_for_chosen_ring
 from test_worker import Process
-from weir import BUILD, Skipped, Weir, configuration, expect
+from weir import BUILD, Skipped, Weir, configuration, expect, wait_for
 
 HERE = Path(__file__).parent
 MODULE = BUILD / "lib/host/switch_rings/libweir_switch.so"
@@ -108,3 +109,10 @@ class MpiFabric:
 
     def start_plainly(self, mpi: Mpi, command: Sequence[str | Path], variables: dict[str, str], ranks: int) -> Process:
         return Process(self._lab, self.outside, [*mpi.launcher, "-n", str(ranks), *mpi.given(variables), *command])
+
+
+def working_ring(lab: Lab, fabric: MpiFabric) -> int:
+    """The ring of the job, once some calls have been made: more than one of 16 KiB has messages."""
+    ring = wait_for_chosen_ring(lab)
+    wait_for(lambda: dict(fabric.switch.ask(f"/weir/ring,{ring}")["rings"]["0"])["slots_completed"] > 100, 20, "the job does not work")
+    return ring

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hosts import RANKS
 from lab import Lab, smoke_test
-from mpi_jobs import BOTH, MODULE, MPICH, OPEN_MPI, Mpi, MpiFabric, build_without_blanks
+from mpi_jobs import BOTH, MODULE, MPICH, OPEN_MPI, Mpi, MpiFabric, build_without_blanks, working_ring
 from test_control import said
-from test_held_rings import wait_for_chosen_ring, wait_for_rings
+from test_held_rings import wait_for_rings
 from test_worker import Process
 from torch_ranks import PYTHON
 from weir import ROOT, Skipped, expect, run_to_end, wait_for
@@ -65,13 +65,6 @@ def operators(lab: Lab) -> None:
     fabric.switch.stop()
 
 
-def working_ring(lab: Lab, fabric: MpiFabric) -> int:
-    """The ring of the job, once some calls have been made: more than one of 16 KiB has messages."""
-    ring = wait_for_chosen_ring(lab)
-    wait_for(lambda: dict(fabric.switch.ask(f"/weir/ring,{ring}")["rings"]["0"])["slots_completed"] > 100, 20, "the job does not work")
-    return ring
-
-
 @smoke_test("mpi-shared-nics")
 def shared_nics(lab: Lab) -> None:
     """Two ranks behind each of two NICs: all calls are exact; the communicator of two ranks of one NIC goes to MPI."""
@@ -110,7 +103,8 @@ def expect_end(job: Process, program: Path, *due: str, tellers: Collection[int] 
 
 @smoke_test("mpi-days")
 def bad_days(lab: Lab) -> None:
-    """A rank is killed, a ring withdrawn, the switch stopped in the middle of a job: each rank tells the cause, nothing stays."""
+    """A rank is killed, or its program ends, or its call is another; a ring is withdrawn, the switch stopped in the middle of a job:
+    each rank tells the cause, nothing stays."""
     fabric = MpiFabric(lab)
     programs = {mpi: fabric.compile(mpi, "mpi_days.c") for mpi in BOTH}
     for mpi, program in programs.items():
@@ -121,6 +115,9 @@ def bad_days(lab: Lab) -> None:
         expect_end(job, program, "peer_died: rank ", tellers=range(RANKS))
         wait_for_rings(lab, 7)
     program = programs[MPICH]
+    expect_end(fabric.start(MPICH, [program, "leave"]), program, "peer_died: rank 3", tellers=range(RANKS))
+    wait_for_rings(lab, 7)
+    expect_end(fabric.start(MPICH, [program, "unlike"]), program, "MPI_Allreduce of MPI_COMM_WORLD: mismatch: ", "rank 3 calls all-reduce of 2048 f32", "4096 f32")
     job = fabric.start(MPICH, [program, "loop"])
     ring = working_ring(lab, fabric)
     said(lab, f"withdraw ring {ring}")
