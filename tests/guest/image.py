@@ -115,8 +115,12 @@ class Entry:
 
 def build_image(extra_programs: Sequence[Path] = ()) -> Image:
     """Returns the image; builds it if it is not cached. `extra_programs` go to /usr/bin with their own names."""
-    kernel, modules = _newest_kernel()
-    entries = _entries(modules, extra_programs)
+    kernel, modules = newest_kernel()
+    return cached_image(kernel, _entries(modules, extra_programs))
+
+
+def cached_image(kernel: Path, entries: dict[str, Entry]) -> Image:
+    """The kernel with an initramfs of these entries, which is made if no other run has."""
     digest = hashlib.sha256()
     for name, entry in sorted(entries.items()):
         digest.update(f"{name}\0{entry.mode}\0{len(entry.data)}\0".encode())
@@ -133,7 +137,7 @@ def build_image(extra_programs: Sequence[Path] = ()) -> Image:
     return Image(unpacked(kernel, CACHE), initramfs)
 
 
-def _newest_kernel() -> tuple[Path, Path]:
+def newest_kernel() -> tuple[Path, Path]:
     """The newest kernel in /boot whose modules have soft-RoCE (Debian's cloud kernels do not), and these modules."""
     def version_key(kernel: Path) -> list[int]:
         return [int(number) for number in re.findall(r"\d+", kernel.name)]
@@ -146,7 +150,6 @@ def _newest_kernel() -> tuple[Path, Path]:
 
 
 def _entries(modules: Path, extra_programs: Sequence[Path]) -> dict[str, Entry]:
-    busybox = Path(_which("busybox", "busybox-static"))
     programs = {name: Path(_which(name, package)) for name, package in PROGRAMS.items()}
     for program in extra_programs:
         if not program.is_file():
@@ -165,20 +168,28 @@ def _entries(modules: Path, extra_programs: Sequence[Path]) -> dict[str, Entry]:
         home = str(library).lstrip("/") if standard else f"lib/x86_64-linux-gnu/{library.name}"
         files[home] = _stripped(library)
 
-    ordered = _modules_in_order(modules)
-    for module in ordered:
-        files[f"lib/modules/{module.name}"] = module.read_bytes()
-    files["etc/modules.list"] = "".join(f"{module.name}\n" for module in ordered).encode()
+    files |= loaded_modules(modules, MODULES)
     files["etc/passwd"] = b"root:x:0:0:root:/root:/usr/bin/dash\n"
     files["etc/hosts"] = b"127.0.0.1 localhost\n"
     files["init"] = INIT.encode()
     files["usr/bin/weir-agent"] = AGENT.encode()
-    files["bin/busybox"] = busybox.read_bytes()
+    return entries_of(files) | {"bin/sh": Entry(stat.S_IFLNK | 0o777, b"/usr/bin/dash")}
 
+
+def loaded_modules(modules: Path, wanted: Sequence[str]) -> dict[str, bytes]:
+    """These and what they need, and the list by which an init script loads them."""
+    ordered = modules_in_order(modules, wanted)
+    files = {f"lib/modules/{module.name}": module.read_bytes() for module in ordered}
+    return files | {"etc/modules.list": "".join(f"{module.name}\n" for module in ordered).encode()}
+
+
+def entries_of(files: dict[str, bytes]) -> dict[str, Entry]:
+    """The files with busybox, and the folders for them."""
+    busybox = Path(_which("busybox", "busybox-static"))
+    files = files | {"bin/busybox": busybox.read_bytes()}
     entries = {name: Entry(stat.S_IFREG | 0o755, data) for name, data in files.items()}
     for applet in subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split():
         entries.setdefault(f"bin/{applet}", Entry(stat.S_IFLNK | 0o777, b"busybox"))
-    entries["bin/sh"] = Entry(stat.S_IFLNK | 0o777, b"/usr/bin/dash")
     for directory in ("dev", "proc", "sys", "run", "tmp", "root", "srv"):
         entries[directory] = Entry(stat.S_IFDIR | 0o755)
     for name in list(entries):
@@ -214,15 +225,15 @@ def _libraries(binaries: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _modules_in_order(modules: Path) -> list[Path]:
-    """Files of MODULES and their dependencies, each after its own dependencies."""
+def modules_in_order(modules: Path, wanted: Sequence[str]) -> list[Path]:
+    """Files of the wanted modules and their dependencies, each after its own dependencies."""
     dependencies: dict[str, tuple[str, list[str]]] = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         file, _, needs = line.partition(":")
         dependencies[_module_name(file)] = (file, needs.split())
     built_in = {_module_name(line) for line in (modules / "modules.builtin").read_text().splitlines()}
     ordered: dict[str, None] = {}
-    for name in MODULES:
+    for name in wanted:
         if name in dependencies:
             file, needs = dependencies[name]
             ordered.update(dict.fromkeys([*reversed(needs), file]))  # modules.dep lists the deepest last

@@ -24,9 +24,7 @@ import contextlib
 import dataclasses
 import fnmatch
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -46,6 +44,7 @@ from fabric import Setup
 from guest import GuestError
 from image import REPOSITORY, Image, ImageError, build_image
 from lab import Lab, ScenarioFailed
+from machine import why_no_emulator
 from scenarios import SCENARIOS, Scenario, When
 from switch import WEIR, FabricError, remove_leftovers
 
@@ -62,17 +61,6 @@ class Outcome:
 
 def say(text: str) -> None:
     print(text, flush=True)
-
-
-def why_no_emulator() -> str | None:
-    if shutil.which("qemu-system-x86_64") is None:
-        return "there is no qemu-system-x86_64: apt install qemu-system-x86"
-    tried = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True)
-    if tried.returncode != 0:
-        return f"qemu-system-x86_64 does not run: {tried.stderr.strip()}"
-    if not Path("/dev/net/tun").exists():
-        return "there is no /dev/net/tun to plug guests into"
-    return None
 
 
 def choose(patterns: Sequence[str]) -> list[Scenario]:
