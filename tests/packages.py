@@ -9,6 +9,7 @@ network of its own, and mounts that end with it. Needs root. Ends in "packages: 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -20,24 +21,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import bare_debian
+from bare_debian import ALONE, KILLED_WITH_US, QUIETLY
 from install import ROOT, VERSION, expect, output_of, verdict
 from style import tracked_files
 
 PACKAGES = ("libweir-dev", "libweir1", "libweir1-nccl", "libweir1-switch", "weir", "weir-mpi", "weir-tools")
 PROGRAMS = ("weir", "weir-manager", "weir-operator", "weir-plan", "weir-replay", "weir-worker", "weirctl")
+SOURCES = ("app", "config", "debian", "include", "lib", "meson.build", "meson_options.txt", "proto", "tools")  # of all programs
 UNIT = "weir.service"
 # What a reviewer of such a unit would accept: systemd's own scale is from 0 to 100.
 MOST_EXPOSED = 32
 # After the options of the tests' build; these are what debian/rules has otherwise.
 UNLIKE_PACKAGES = ("--buildtype=debugoptimized", "-Db_lto=false", "-Dwerror=true")
-QUIETLY = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
-KILLED_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-# Nothing that such a command mounts or starts outlives it.
-ALONE = (*KILLED_WITH_US, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
+KEPT = ROOT / "build/packages"
 BOOT_S = 60.0
 ENDS_S = 20.0
 
@@ -59,16 +60,11 @@ class Machine:
         self._leader = 0
 
     def make(self) -> None:
-        """The smallest Debian that has apt, from the same mirror as this one."""
-        folder = Path("/etc/apt")
-        sources = [file for pattern in ("sources.list", "sources.list.d/debian*") for file in folder.glob(pattern)]
-        expect(sources, "there is no source of Debian's packages in /etc/apt")
-        output_of(*ALONE, "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", "bookworm", self.root, *sources)
+        bare_debian.make(self.root)
 
     def in_folder(self, *command: object) -> str:
         """Runs a command where nothing else runs."""
-        enter = ("sh", "-ec", 'mount -t proc proc "$0/proc"; exec chroot "$0" "$@"', self.root)
-        return output_of(*ALONE, *enter, *command, environment=QUIETLY)
+        return bare_debian.run_in(self.root, *command)
 
     def boot(self) -> None:
         command = ("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=read-only",
@@ -133,6 +129,16 @@ def remove_empty_groups() -> None:
                     below.rmdir()
 
 
+def digest_of_sources() -> str:
+    """Of what the packages' programs are made from."""
+    digest = hashlib.sha256()
+    for file in sorted(tracked_files()):
+        name = file.relative_to(ROOT)
+        if name.parts[0] in SOURCES:
+            digest.update(f"{name}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 @dataclass
 class Made:
     folder: Path
@@ -168,6 +174,25 @@ def build(made: Made) -> None:
     due = sorted(f"{name}_{VERSION}_amd64.deb" for name in PACKAGES)
     found = sorted(file.name for file in made.packages)
     expect(found == due, f"built {found}; should be {due}")
+    keep(made.packages)
+
+
+def keep(packages: Sequence[Path]) -> None:
+    """For other tests of the same sources."""
+    shutil.rmtree(KEPT, ignore_errors=True)
+    folder = KEPT / digest_of_sources()
+    folder.mkdir(parents=True)
+    for package in packages:
+        shutil.copy2(package, folder)
+
+
+def kept_or_built() -> Path:
+    """A folder with the packages: those that this stage has built of the same sources, if it has."""
+    folder = KEPT / digest_of_sources()
+    if not folder.exists():
+        with folder_of_our_own() as place:
+            build(Made(place))
+    return folder
 
 
 def check_lintian(made: Made) -> None:
