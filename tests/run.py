@@ -180,6 +180,8 @@ STAGES = [
     # Patient, the longest first.
     on_the_clock("packages", "the Debian packages: built, installed on a bare Debian, run there by systemd",
                  ["tests/packages.py"], patient=True),
+    on_the_clock("server", "docs/deployment.md carried out on a bare Debian with emulated NICs; 230 s of processors",
+                 ["tests/server/run.py"], needs=("packages",), patient=True),
     on_the_clock("bench", "what tools/bench runs, every part; no figure is judged", ["tests/bench/every_part.py"],
                  patient=True),
     meson_tests("sanitizers", "unit tests under ASan and UBSan", "build-asan", "--no-rebuild", "--suite", "unit",
