@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import time
 
 from lab import Lab, smoke_test
+from mpi_jobs import MpiFabric, working_ring
 from netns import Namespace
 from test_control import said, socket_of
 from test_held_rings import MODULE, switch_and_hosts, wait_for_chosen_ring, wait_for_rings, with_room
@@ -17,12 +19,13 @@ PLUG_IN = BUILD / "lib/host/nccl/libnccl-net-weir.so"
 RANK = BUILD / "tests/support/nccl_rank"
 OTHER = BUILD / "tests/support/libnccl-net-other.so"
 VERSIONS = (8, 9, 11, 12)  # of the ranks' tables; 10 is in the other tests
-REMOTE_ERROR = 6
+INVALID_USAGE, REMOTE_ERROR = 5, 6
 
 
 def start(lab: Lab, outside: Namespace, scenario: str, versions: tuple[int, ...] = VERSIONS, **environment: str) -> list[Process]:
     """Each rank by its own version's tables, in a folder that is empty at first."""
     folder = lab.directory / f"ranks-{scenario}"
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     return [Process(lab, outside, [RANK, PLUG_IN, str(version), str(rank), str(len(versions)), folder, scenario],
                     **{"NCCL_COLLNET_ENABLE": "1", "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}",
@@ -53,7 +56,6 @@ def sums(lab: Lab) -> None:
 def reason(lab: Lab, outside: Namespace, scenario: str = "init", **environment: str) -> str:
     """What the first of the plug-in's ranks says."""
     status, output = start(lab, outside, scenario, (10,), **environment)[0].wait()
-    (lab.directory / f"ranks-{scenario}").rmdir()
     expect(status == 0, output)
     return output
 
@@ -127,6 +129,30 @@ def closes(lab: Lab) -> None:
     for scenario, why in (("abort", "takes memory back during a call that uses it"), ("close", "has closed the communicator during a call")):
         ends(lab, outside, scenario, f"aborted its group: NCCL {why}")
     switch.stop()
+
+
+def check_cause(ranks: list[Process], scenario: str, cause: str, result: int = REMOTE_ERROR) -> None:
+    for output in check(ranks, f": result {result}", f"nccl_rank: {scenario} ended well"):
+        expect(re.search(f"WARN Weir: .*{cause}", output) is not None, f"{output}; due: {cause}")
+
+
+@smoke_test("nccl-bad-days")
+def bad_days(lab: Lab) -> None:
+    """The switch is stopped, a rank's calls are shorter, the ring is withdrawn: each rank hears why. The next job has a new ring."""
+    fabric = MpiFabric(lab)
+    ranks = start(lab, fabric.outside, "loop")
+    working_ring(lab, fabric)
+    fabric.switch.stop()
+    check_cause(ranks, "loop", "aborted: .*the switch stops")
+    fabric.switch = fabric.start_switch()
+    check_cause(start(lab, fabric.outside, "unlike"), "unlike", "mismatch: ", INVALID_USAGE)
+    wait_for_rings(lab, 7)
+    ranks = start(lab, fabric.outside, "loop")
+    ring = working_ring(lab, fabric)
+    said(lab, f"withdraw ring {ring}")
+    check_cause(ranks, "loop", f"aborted: .*ring {ring} was withdrawn")
+    wait_for_rings(lab, 7)
+    fabric.switch.stop()
 
 
 @smoke_test("nccl-absent")

@@ -7,12 +7,16 @@
 /// VERSION is of the plug-in's tables, 8 to 12. The ranks hand one another their handles by files
 /// in FOLDER. Ends with "nccl_rank: SCENARIO ended well" and status 0.
 ///
-/// init   only begins: what NCCL hears of the plug-in and its devices
-/// sum    every type and operation, then 12 channels with all slots in use, and a second
-/// communicator late   reduces, and reduces again, the last rank not before FOLDER has the file
-/// `go` die    the last rank is killed during calls close  the last rank frees its memory and
-/// closes during calls absent the last rank does not connect pair   point-to-point between two
-/// ranks
+/// - init: only begins, for what NCCL hears of the plug-in and its devices
+/// - sum: every type and operation, then 12 channels with all slots in use, and a second
+///   communicator
+/// - late: reduces, and reduces again, the last rank not before FOLDER has the file `go`
+/// - loop: reduces until something ends it
+/// - unlike: the same; the last rank's calls are shorter than the others'
+/// - die: the last rank is killed during calls
+/// - close: the last rank frees its memory and closes during calls
+/// - absent: the last rank does not connect
+/// - pair: point-to-point between two ranks
 
 #include "nccl_pair.hpp"
 #include "nccl_transport.hpp"
@@ -244,6 +248,20 @@ void reduce_until_somebody_goes(const Rank& self, CollTransport& transport) {
   throw std::runtime_error("nobody went");
 }
 
+void reduce_until_the_end(const Rank& self, CollTransport& transport) {
+  Operation calls = kLong;
+  if (self.scenario == "unlike" && self.is_last()) {
+    calls.chunk_bytes /= 2;
+  }
+  try {
+    while (true) {
+      transport.run(calls);
+    }
+  } catch (const std::runtime_error& error) {
+    std::cout << "ended: " << error.what() << '\n';
+  }
+}
+
 void work(const Rank& self, const Communicator& comm, CollTransport& transport) {
   if (self.scenario == "sum") {
     reduce_everything(self, comm, transport);
@@ -253,6 +271,8 @@ void work(const Rank& self, const Communicator& comm, CollTransport& transport) 
       wait_for_file(self.folder / "go");
     }
     transport.run(kWide);
+  } else if (self.scenario == "loop" || self.scenario == "unlike") {
+    reduce_until_the_end(self, transport);
   } else {
     reduce_until_somebody_goes(self, transport);
   }
