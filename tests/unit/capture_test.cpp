@@ -192,6 +192,23 @@ TEST(Verdict, OfWhatTheSwitchSays) {
                                     "message: its FIRST was lost)"}));
 }
 
+TEST(Verdict, OfWhatTheSwitchSaysToTheRanksOfARunThatIsOver) {
+  RingJob job({.world = 2, .first_own_qp = 0x500});
+  Tapped tapped(job);
+  tapped.fixture.start(job);
+  RingJob first = job;
+  job.restart(1);
+  tapped.fixture.start(job);
+  tapped.begin();
+  tapped.fixture.now = frame::Instant{tapped.fixture.now.ns + frame::kNsPerMs};
+  tapped.fixture.send(first.message(0, 1, Bytes(16, 1))[0], 0);
+  const Story story = tapped.seen();
+  ASSERT_EQ(story.size(), 2u);
+  EXPECT_EQ(story[0],
+            (Seen{"out a", "NAK sent by the switch to rank 0 of ring 1, whose run is over"}));
+  EXPECT_TRUE(story[1].verdict.starts_with("dropped: wrong_session")) << story[1];
+}
+
 TEST(Verdict, OfFramesThatWereHeldAndGivenUp) {
   RingJob job({.world = 2});
   Tapped tapped(job);

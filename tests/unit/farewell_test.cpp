@@ -76,6 +76,7 @@ TEST(Farewell, EachRankIsToldWhenItSendsAfterAnotherRunHasBegun) {
   EXPECT_TRUE(two.begin(two.second).empty()) << "nobody is told unasked";
   for (std::uint16_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(two.send_next(rank), Frames{two.told(rank)});
+    EXPECT_EQ(two.fixture.ring().told, rank + 1u);
   }
   expect_completes(two.random, two.fixture, two.second,
                    random_exchange(two.random, two.second, 1, 700));

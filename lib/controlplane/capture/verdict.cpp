@@ -120,6 +120,9 @@ std::string departure_verdict(const CapturedFrame& captured, std::span<const std
   case TraceEvent::acknowledged:
   case TraceEvent::asked:
     return fmt::format("{} sent by the switch to {}", answer_of(bytes), sender_of(record, names));
+  case TraceEvent::told:
+    return fmt::format("{} sent by the switch to {}, whose run is over", answer_of(bytes),
+                       sender_of(record, names));
   default:
     return std::string(name_of(record.event));
   }

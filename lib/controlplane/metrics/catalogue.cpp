@@ -171,6 +171,8 @@ constexpr std::array kCatalogue{
             "Packets that operators of the users' own have folded.", "by_operator"),
     of_ring(Kind::counter, "weir_ring_flagged_packets_total",
             "Those of them whose result has a flag.", "flagged"),
+    of_ring(Kind::counter, "weir_ring_told_total", "NAKs that told a rank that its run is over.",
+            "told"),
 
     of_rank(Kind::counter, "weir_rank_packets_total", "Requests that came from the rank.",
             tables::kMembers, "packets"),

@@ -157,6 +157,8 @@ inline constexpr TableOf kRings{
     column("by_operator", "by operators",
            [](const RingRow& r) { return r.ring.counters.by_operator; }),
     column("flagged", "with a flag", [](const RingRow& r) { return r.ring.counters.flagged; }),
+    // Once more for each time.
+    column("told", "told of the end", [](const RingRow& r) { return r.ring.counters.told; }),
     // For so long; "-": it does not.
     column("draining_s", "drains s", [](const RingRow& r) {
       return r.ring.draining_ms ? to_cell(*r.ring.draining_ms / 1000) : to_cell(kNone);

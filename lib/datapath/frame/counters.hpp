@@ -155,6 +155,7 @@ struct RingCounters {
   std::uint64_t by_operator = 0;    // slots that an operator of the users' own has folded
   std::uint64_t flagged = 0;        // those of them whose result has a flag
   std::uint64_t flushes = 0;        // epochs begun and resets
+  std::uint64_t told = 0;           // NAKs that told a rank that its run is over
   std::array<std::uint64_t, kDropReasons> dropped{};
   Histogram slot_time_ns;  // first contribution to last
   Histogram total_time_ns; // a partial sum's departure to its total, of one sum at a time

@@ -36,6 +36,8 @@ std::string_view name_of(TraceEvent event) {
     return "acknowledged";
   case TraceEvent::asked:
     return "asked";
+  case TraceEvent::told:
+    return "told";
   case TraceEvent::resent:
     return "resent";
   case TraceEvent::dropped:

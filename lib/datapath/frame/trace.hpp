@@ -26,11 +26,12 @@ enum class TraceEvent : std::uint8_t {
   cached_result,
   acknowledged, // the switch has acknowledged in a receiver's name
   asked,        // the switch has asked a sender to repeat: NAK or RNR NAK
+  told,         // the switch has told a sender that its run is over
   resent,       // a result that left before
   dropped,
 };
 
-inline constexpr std::size_t kTraceEvents = 15;
+inline constexpr std::size_t kTraceEvents = 16;
 
 /// The number of the stage that acted on a frame. What stages there are, only their callers know.
 enum class StageNumber : std::uint8_t {};
@@ -63,7 +64,7 @@ constexpr bool names_a_ring(TraceEvent event) {
 constexpr bool names_a_slot(TraceEvent event) {
   return names_a_ring(event) && event != TraceEvent::waits && event != TraceEvent::climbs &&
          event != TraceEvent::begins && event != TraceEvent::acknowledged &&
-         event != TraceEvent::asked;
+         event != TraceEvent::asked && event != TraceEvent::told;
 }
 
 class CaptureTap; // frame/capture_tap.hpp

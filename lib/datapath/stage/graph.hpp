@@ -63,7 +63,7 @@ namespace weir::stage {
   X(recover, Recover, "stage/recover.cpp", "ask for what was lost, send results again",            \
     Stages::of(forward),                                                                           \
     Drops::of(bad_icrc, wrong_port, unknown_message, repeat_swallowed, nak_mended),                \
-    Traces::of(Event::acknowledged, Event::asked, Event::resent))                                  \
+    Traces::of(Event::acknowledged, Event::asked, Event::told, Event::resent))                     \
   X(climb, Climb, "stage/climb.cpp", "say hello to the switch above, for all children",            \
     Stages::of(forward), Drops(), Traces::of(Event::climbs))
 

@@ -43,7 +43,15 @@ std::uint8_t rnr_code_within(std::uint64_t ns) {
 }
 
 frame::TraceEvent event_of(std::uint8_t syndrome) {
-  return syndrome == kAck ? frame::TraceEvent::acknowledged : frame::TraceEvent::asked;
+  switch (syndrome) {
+  case kAck:
+    return frame::TraceEvent::acknowledged;
+  case kEnded:
+  case kCannotGoOn:
+    return frame::TraceEvent::told;
+  default:
+    return frame::TraceEvent::asked;
+  }
 }
 
 std::uint8_t syndrome_for(const Recover::Wait& wait) {
@@ -346,8 +354,8 @@ bool Recover::say(const RingChild& sender, std::uint8_t syndrome, frame::Instant
 
 void Recover::refuse_all(std::uint16_t ring, frame::Instant now) {
   for (std::uint16_t sender = 0; sender < incarnations_.senders_of(ring); ++sender) {
-    if (may_speak({ring, sender}, now)) {
-      say({ring, sender}, kCannotGoOn, now);
+    if (may_speak({ring, sender}, now) && say({ring, sender}, kCannotGoOn, now)) {
+      ++rings_[ring]->counters.told;
     }
   }
 }
@@ -400,6 +408,7 @@ void Recover::tell_if_ended(frame::Frame& frame, frame::Instant now) {
 void Recover::tell(Farewell& farewell, const RingChild& sender, frame::Instant now) {
   if (frame::Frame* frame = compose(farewell.answers, kEnded, farewell.unacknowledged)) {
     farewell.said_at_ns = now.ns;
+    ++rings_[sender.ring]->counters.told;
     send_own(*frame, now, {.ring = sender.ring, .child = sender.child, .event = event_of(kEnded)},
              farewell.port);
   }
