@@ -79,6 +79,7 @@ void ShrinkLeader::seat(PendingPeer peer) {
     admission_.count(Rejections::Reason::no_rank);
     return;
   }
+  peer.stream->allow_bodies_up_to(FramedStream::kMaxBody);
   peer.stream->notice_silence_within(history_.keep_alive);
   peer.stream->send(code(ControlKind::welcome), {});
   seats_[rank] = std::move(peer.stream);
