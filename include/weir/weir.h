@@ -300,7 +300,7 @@ void weir_forming_release(weir_forming* forming);
  * allow the hosts'. After an error but WEIR_INVALID_ARGUMENT it may be called again:
  * WEIR_PEER_DIED, a rank died meanwhile, or only one is left, which may form a group of one;
  * WEIR_RENDEZVOUS_TIMEOUT, a rank lives and did not come, or so many do not answer that they may go
- * on without us. */
+ * on without us; WEIR_MISMATCH, also where another job has begun on a ring of the options. */
 weir_status weir_group_shrink(weir_group* group, const weir_group_options* options,
                               weir_group** shrunk);
 /* Forms groups of the ranks of one that goes on: one for each colour, of the ranks that give it, in

@@ -83,7 +83,8 @@ def ring_taken(lab: Lab) -> None:
 
 @smoke_test("ring-taken-between-calls")
 def ring_taken_between_calls(lab: Lab) -> None:
-    """The same while the first job's ranks compute: each is told when it makes its next call."""
+    """The same while the first job's ranks compute: each is told when it makes its next call. A shrink leaves the other job
+    its ring, and goes on by another."""
     jobs, go = Jobs(lab), lab.directory / "go"
     first = [Process(lab, jobs.outside, [OUSTED_RANK, str(rank), str(RANKS), RENDEZVOUS, "7", f"host{rank}", f"10.77.0.{rank + 1}",
                                             str(go)]) for rank in range(RANKS)]
@@ -91,9 +92,16 @@ def ring_taken_between_calls(lab: Lab) -> None:
         assert process.process.stdout is not None
         line = process.process.stdout.readline()
         expect(line == "ousted_rank: formed\n", line)
-    expect_exact(jobs.start("max", "--size", "1MiB", rendezvous=SECOND_RENDEZVOUS))
+    second = jobs.start("max", "--size", "1MiB", "--repeat", "100000", rendezvous=SECOND_RENDEZVOUS)
+    wait_for(lambda: ring_row(jobs.switch)["hellos"] == 2, 20, "the second job does not begin")
     go.touch()
     for rank, process in enumerate(first):
         status, output = process.wait()
-        expect(status == 0 and "ousted_rank: mismatch: rank " in output and TAKEN in output, f"rank {rank}: {status}, {output}")
+        expect(status == 0 and "ousted_rank: barrier: mismatch: rank " in output and TAKEN in output, f"rank {rank}: {status}, {output}")
+        expect("ousted_rank: shrink: mismatch: shrink: ring 7: found the ring on which another job has begun" in output and
+               "ousted_rank: elsewhere: ok: " in output, f"rank {rank}: {output}")
+    row = ring_row(jobs.switch)
+    expect((row["hellos"], row["connected"], row["told"] >= 1) == (2, RANKS, True), f"{row}")
+    for process in second:
+        process.kill()
     jobs.switch.stop()

@@ -5,7 +5,8 @@
  *   ousted_rank RANK WORLD RENDEZVOUS RING INTERFACE ADDRESS FILE
  *
  * The group's timeout is an hour. Prints "ousted_rank: formed" after a first barrier, and when FILE
- * is there the outcome of a second one: its status, and the error.
+ * is there the outcome of a second one: its status, and the error. Then that of a shrink by the
+ * same ring, and of one by another ring or the hosts'.
  */
 
 #include "rank_options.h"
@@ -39,6 +40,23 @@ static weir_group* form_group(char** arguments) {
   return group;
 }
 
+static void tell(const char* what, weir_status status) {
+  printf("ousted_rank: %s: %s: %s\n", what, weir_status_name(status), weir_last_error());
+}
+
+static void shrink_elsewhere(weir_group* group, char** arguments) {
+  const uint32_t other = (uint32_t)atoi(arguments[3]) + 1;
+  weir_group_options options;
+  weir_group* rest = NULL;
+  weir_group_options_init(&options);
+  set_rank_options(&options, arguments, &other);
+  options.fallback = WEIR_FALLBACK_RING;
+  weir_status status = weir_group_shrink(group, &options, &rest);
+  status = status == WEIR_OK ? weir_barrier(rest) : status;
+  tell("elsewhere", status);
+  weir_group_close(rest);
+}
+
 int main(int argc, char** argv) {
   if (argc != 8) {
     return 2;
@@ -49,8 +67,10 @@ int main(int argc, char** argv) {
   while (access(argv[7], F_OK) != 0) {
     usleep(10000);
   }
-  const weir_status status = weir_barrier(group);
-  printf("ousted_rank: %s: %s\n", weir_status_name(status), weir_last_error());
+  weir_group* rest = NULL;
+  tell("barrier", weir_barrier(group));
+  tell("shrink", weir_group_shrink(group, NULL, &rest));
+  shrink_elsewhere(group, argv + 1);
   weir_group_close(group);
   return 0;
 }

@@ -63,6 +63,11 @@ GroupDriver::GroupDriver(GroupOptions options, Membership membership)
   }
 }
 
+std::optional<std::uint32_t> GroupDriver::taken_ring() {
+  const Lock lock(mutex_);
+  return requests_.failure() ? requests_.failure()->taken_ring() : std::nullopt;
+}
+
 /// Not with the lock: who tells that the switch has ended them may wait for it.
 void GroupDriver::release_rings() {
   if (membership_.held_rings) {

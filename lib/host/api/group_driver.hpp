@@ -72,6 +72,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
 
   void note_succeeded() { is_succeeded_ = true; }
 
+  /// The ring that another job has taken from this group, as far as this rank was told so.
+  std::optional<std::uint32_t> taken_ring();
+
   const NodeMap& nodes() const { return membership_.nodes; }
 
   std::uint32_t epoch() const { return membership_.incarnation.epoch; }

@@ -67,6 +67,9 @@ class RequestQueue {
 
   void throw_if_failed() const;
 
+  /// That ended all calls.
+  const std::optional<Error>& failure() const { return failure_; }
+
  private:
   void note_done(Request& request);
   void note_seen(Request& request);

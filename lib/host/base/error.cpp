@@ -31,6 +31,18 @@ std::string_view name_of(ErrorCode code) {
   return "unknown";
 }
 
+Error Error::of_taken_ring(std::uint32_t ring) const {
+  Error error = *this;
+  error.taken_ring_ = ring;
+  return error;
+}
+
+Error Error::in_words(const std::string& message) const {
+  Error error(code_, rank_, message);
+  error.taken_ring_ = taken_ring_;
+  return error;
+}
+
 std::string text_of(const std::exception& error) {
   const bool is_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   return is_memory ? "no memory is left" : error.what();

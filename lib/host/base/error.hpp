@@ -39,9 +39,18 @@ class Error : public std::runtime_error {
 
   std::optional<std::uint16_t> rank() const { return rank_; }
 
+  /// The ring that another job has begun on, as far as this rank was told so itself.
+  std::optional<std::uint32_t> taken_ring() const { return taken_ring_; }
+
+  Error of_taken_ring(std::uint32_t ring) const;
+
+  /// The same with another text.
+  Error in_words(const std::string& message) const;
+
  private:
   ErrorCode code_;
   std::optional<std::uint16_t> rank_;
+  std::optional<std::uint32_t> taken_ring_;
 };
 
 /// What any exception says, in words also when no memory was left.

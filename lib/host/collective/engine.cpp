@@ -222,9 +222,8 @@ void Engine::completed(std::size_t channel) {
 /// A channel that carries calls ends them all.
 void Engine::failed(std::size_t channel, const Error& error) {
   if (is_attached()) {
-    throw Error(error.code(), error.rank(),
-                fmt::format("{}; {}", static_cast<const char*>(error.what()),
-                            channels_[channel]->describe()));
+    throw error.in_words(fmt::format("{}; {}", static_cast<const char*>(error.what()),
+                                     channels_[channel]->describe()));
   }
   note_failure(channel, error);
 }

@@ -52,12 +52,14 @@ Error TransportPlan::remote_failure(std::uint16_t neighbour) const {
 }
 
 Error TransportPlan::ring_taken(std::size_t channel) const {
-  return {
-      ErrorCode::mismatch, std::nullopt,
-      fmt::format("rank {}: another job began on ring {} of the switch, which has ended this one; "
-                  "allowed: a ring for each job of the same hosts, by other ids (rings, --ring, "
-                  "WEIR_RINGS), or from a switch that makes them (switch_address, WEIR_SWITCH)",
-                  rank, rings.at(channel))};
+  const std::uint32_t ring = rings.at(channel);
+  return Error(ErrorCode::mismatch, std::nullopt,
+               fmt::format(
+                   "rank {}: another job began on ring {} of the switch, which has ended this one; "
+                   "allowed: a ring for each job of the same hosts, by other ids (rings, --ring, "
+                   "WEIR_RINGS), or from a switch that makes them (switch_address, WEIR_SWITCH)",
+                   rank, ring))
+      .of_taken_ring(ring);
 }
 
 std::uint8_t TransportPlan::ack_timeout_exponent() const {
