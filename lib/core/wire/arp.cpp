@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wire/arp.hpp"
+
+namespace weir::wire {
+namespace {
+
+constexpr std::uint16_t kEthernet = 1; // RFC 826; IANA's numbers
+constexpr std::uint16_t kRequest = 1;
+constexpr std::uint16_t kReply = 2;
+constexpr std::uint16_t kEtherTypeOfArp = 0x0806;
+
+/// Where what the frame carries begins; 0: it carries something else.
+std::size_t find_message(std::span<const std::uint8_t> frame) {
+  std::size_t at = sizeof(EthernetHeader);
+  while (at + sizeof(ArpMessage) <= frame.size()) {
+    const std::uint16_t type = view_as<be16>(frame.data() + at - sizeof(be16)).get();
+    if (type == kEtherTypeOfArp) {
+      return at;
+    }
+    if (!is_tag(static_cast<EtherType>(type))) {
+      return 0;
+    }
+    at += sizeof(VlanTag);
+  }
+  return 0;
+}
+
+} // namespace
+
+ArpRequest find_arp_request(std::span<const std::uint8_t> frame) {
+  const std::size_t at = find_message(frame);
+  if (at == 0) {
+    return {};
+  }
+  const auto& message = view_as<ArpMessage>(frame.data() + at);
+  const bool is_request = message.hardware.get() == kEthernet &&
+                          message.protocol.get() == static_cast<std::uint16_t>(EtherType::ipv4) &&
+                          message.hardware_bytes == sizeof(MacAddress) &&
+                          message.protocol_bytes == 4 && message.operation.get() == kRequest;
+  return is_request ? ArpRequest{at, IpAddress::from_v4(message.target_ip.data())} : ArpRequest{};
+}
+
+void answer_arp(std::span<std::uint8_t> frame, const ArpRequest& request, const MacAddress& mac) {
+  auto& message = view_as<ArpMessage>(frame.data() + request.at);
+  const std::array<std::uint8_t, 4> asker_ip = message.sender_ip;
+  message.operation.set(kReply);
+  message.target_mac = message.sender_mac;
+  message.sender_ip = message.target_ip;
+  message.target_ip = asker_ip;
+  message.sender_mac = mac;
+  auto& ethernet = view_as<EthernetHeader>(frame.data());
+  ethernet.destination = ethernet.source;
+  ethernet.source = mac;
+}
+
+} // namespace weir::wire
