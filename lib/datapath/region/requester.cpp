@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "region/requester.hpp"
+
+#include <cassert>
+
+namespace weir::region {
+namespace {
+
+constexpr std::uint64_t kMostStretch = 16;
+constexpr std::uint64_t kRnrMargin = 2; // times the wait that the member's code names
+
+} // namespace
+
+void Requester::add(const Copy& copy, std::uint64_t now) {
+  if (copies_.empty()) {
+    moved(now);
+  }
+  copies_.push(copy);
+}
+
+std::optional<Requester::Due> Requester::next(std::uint64_t now) {
+  if (now < hushed_until_ || cursor_ == copies_.end() || cursor_ - copies_.first() >= kFlight) {
+    return std::nullopt;
+  }
+  Copy& copy = copies_[cursor_];
+  const bool is_end_of_repeats = cursor_ + 1 == sent_end_;
+  if (cursor_ < sent_end_) {
+    copy.is_again = true;
+  } else {
+    copy.sent_ns = now;
+    sent_end_ = cursor_ + 1;
+  }
+  Due due{copy, psn_of(cursor_)};
+  if (is_end_of_repeats || cursor_ % kAckEvery == kAckEvery - 1) {
+    due.copy.ack_request = AckRequest::yes;
+  }
+  ++cursor_;
+  return due;
+}
+
+void Requester::moved(std::uint64_t now) {
+  moved_ns_ = heard_ns_ = now;
+  stretch_ = 1;
+}
+
+/// The member lives. It gets the copies again when its wait is over, not by the timer.
+void Requester::take_rnr(std::uint8_t timer_code, std::uint64_t now) {
+  heard_ns_ = now;
+  stretch_ = 1;
+  hushed_until_ = now + kRnrMargin * static_cast<std::uint64_t>(wire::rnr_wait(timer_code).count());
+  go_back(now);
+}
+
+void Requester::go_back(std::uint64_t now) {
+  cursor_ = copies_.first();
+  resent_ns_ = now;
+}
+
+std::uint64_t Requester::timeout() const {
+  const std::uint64_t measured = round_trip_.timeout(recovery::kTimerGranularity);
+  const std::uint64_t plain =
+      measured == 0 ? recovery::kFirstTimer : std::max(measured, recovery::kTimerFloor);
+  return plain * stretch_;
+}
+
+std::uint64_t Requester::next_timer() const {
+  if (copies_.empty()) {
+    return kNever;
+  }
+  const bool is_under_way = cursor_ != copies_.first();
+  return is_under_way ? std::max(moved_ns_, resent_ns_) + timeout() : hushed_until_;
+}
+
+void Requester::poll(std::uint64_t now) {
+  if (cursor_ == copies_.first() || now < next_timer()) {
+    return;
+  }
+  stretch_ = std::min(2 * stretch_, kMostStretch);
+  go_back(now);
+}
+
+void Requester::clear() {
+  while (!copies_.empty()) {
+    copies_.pop();
+  }
+  cursor_ = copies_.first();
+}
+
+} // namespace weir::region

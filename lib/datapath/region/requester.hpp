@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "endpoint/fixed_queue.hpp"
+#include "recovery/flow.hpp"
+#include "recovery/smoothed_time.hpp"
+#include "region/speech.hpp"
+#include "wire/psn.hpp"
+#include "wire/syndrome.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace weir::region {
+
+inline constexpr std::uint64_t kNever = UINT64_MAX;
+
+/// A packet of a source's, on the connection of one target.
+struct Copy {
+  std::uint16_t source = 0;  // member
+  std::uint64_t request = 0; // number of the source's request
+  AckRequest ack_request = AckRequest::no;
+  bool is_again = false;     // it was sent more than once, so its acknowledgement measures nothing
+  std::uint64_t sent_ns = 0; // at first
+};
+
+/// The switch as a requester of one member: the copies that the member has not acknowledged, in the
+/// order of their PSNs, and when they are sent (rules W3 and W4 of docs/protocol.md §13). A copy
+/// keeps its PSN.
+class Requester {
+ public:
+  /// Copies that may be under way at a time.
+  static constexpr std::uint64_t kFlight = 256;
+  /// A responder may acknowledge on request only, so a copy in so many asks for it.
+  static constexpr std::uint64_t kAckEvery = 16;
+
+  Requester(std::uint32_t first_psn, std::size_t most_copies)
+      : first_psn_(first_psn), copies_(most_copies) {}
+
+  void add(const Copy& copy, std::uint64_t now);
+
+  struct Due {
+    Copy copy;
+    std::uint32_t psn = 0;
+  };
+
+  /// A copy that is to be sent now; it counts as sent. nullopt: none is.
+  std::optional<Due> next(std::uint64_t now);
+
+  enum class Outcome : std::uint8_t {
+    taken,
+    ghost,   // it acknowledges what was not sent
+    refused, // a fatal NAK
+  };
+
+  /// An ACK, NAK or RNR NAK of the member. Calls `has` with each copy that the member has by now.
+  template <typename Has>
+  Outcome take(std::uint8_t syndrome, std::uint32_t psn, std::uint64_t now, Has&& has);
+
+  /// Has all that is unacknowledged sent again when the timer has run out.
+  void poll(std::uint64_t now);
+
+  /// When poll() and next() are worth calling.
+  std::uint64_t next_timer() const;
+
+  /// The last sign of life while something was unacknowledged; kNever: nothing is.
+  std::uint64_t waits_since() const { return copies_.empty() ? kNever : heard_ns_; }
+
+  std::uint64_t unacknowledged() const { return copies_.size(); }
+
+  /// Nothing is sent any more.
+  void clear();
+
+ private:
+  std::uint32_t psn_of(std::uint64_t number) const {
+    return wire::psn_add(first_psn_, static_cast<std::int64_t>(number));
+  }
+
+  std::uint64_t timeout() const;
+  void moved(std::uint64_t now);
+  void take_rnr(std::uint8_t timer_code, std::uint64_t now);
+  void go_back(std::uint64_t now);
+
+  std::uint32_t first_psn_;
+  endpoint::FixedQueue<Copy> copies_; // by number, counted from the first PSN
+  std::uint64_t cursor_ = 0;          // the copy that is sent next
+  std::uint64_t sent_end_ = 0;        // behind the last one that was ever sent
+  std::uint64_t moved_ns_ = 0;        // progress, or the first copy after none
+  std::uint64_t heard_ns_ = 0;        // the same, or an RNR NAK
+  std::uint64_t resent_ns_ = 0;
+  std::uint64_t hushed_until_ = 0; // an RNR wait
+  std::uint64_t stretch_ = 1;      // of the timer
+  recovery::SmoothedTime round_trip_;
+};
+
+template <typename Has>
+Requester::Outcome Requester::take(std::uint8_t syndrome, std::uint32_t psn, std::uint64_t now,
+                                   Has&& has) {
+  const std::int64_t ahead = wire::psn_distance(psn_of(copies_.first()), psn);
+  if (ahead >= static_cast<std::int64_t>(sent_end_ - copies_.first())) {
+    return Outcome::ghost;
+  }
+  if (ahead < 0) {
+    return Outcome::taken; // it was overtaken
+  }
+  const bool is_ack = wire::kind_of(syndrome) == wire::SyndromeKind::acknowledge;
+  const std::uint64_t end = copies_.first() + static_cast<std::uint64_t>(ahead) + (is_ack ? 1 : 0);
+  for (; copies_.first() != end; copies_.pop()) {
+    const Copy& copy = copies_.front();
+    if (copies_.first() + 1 == end && !copy.is_again) {
+      round_trip_.take(now - copy.sent_ns);
+    }
+    has(copy);
+    moved(now);
+  }
+  cursor_ = std::max(cursor_, copies_.first());
+  switch (wire::kind_of(syndrome)) {
+  case wire::SyndromeKind::acknowledge:
+  case wire::SyndromeKind::reserved:
+    return Outcome::taken;
+  case wire::SyndromeKind::rnr:
+    take_rnr(wire::value_of(syndrome), now);
+    return Outcome::taken;
+  case wire::SyndromeKind::nak:
+    break;
+  }
+  if (wire::value_of(syndrome) != static_cast<std::uint8_t>(wire::NakCode::sequence_error)) {
+    return Outcome::refused;
+  }
+  if (now >= hushed_until_) {
+    go_back(now);
+  }
+  return Outcome::taken;
+}
+
+} // namespace weir::region
