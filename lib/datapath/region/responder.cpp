@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "region/responder.hpp"
+
+#include "recovery/flow.hpp"
+#include "region/requester.hpp"
+#include "wire/headers.hpp"
+
+#include <algorithm>
+
+namespace weir::region {
+namespace {
+
+constexpr std::uint32_t kHelloPackets = 1;
+
+const wire::Reth& reth_of(const frame::Frame& frame) {
+  assert(frame.packet.opcode.has_reth != 0);
+  return wire::view_as<wire::Reth>(frame.data + frame.packet.bth_offset + sizeof(wire::Bth));
+}
+
+bool has_range(const RegionSpec& spec, const RegionBirth& birth, const wire::Reth& reth) {
+  const std::uint64_t offset = reth.virtual_address.get() - birth.base; // below it: huge
+  const std::uint64_t bytes = reth.dma_length.get();
+  return bytes <= spec.bytes && offset <= spec.bytes - bytes;
+}
+
+} // namespace
+
+Responder::Responder(const RegionSpec& spec, const MemberSpec& member)
+    : spec_(spec), member_(member), requests_(spec.window + kHelloPackets),
+      first_psn_(member.first_psn), expected_(first_psn_), unanswered_(first_psn_),
+      furthest_(first_psn_), previous_(wire::psn_add(first_psn_, -1)) {}
+
+bool Responder::hear(std::uint32_t psn) {
+  const bool goes_back = !wire::psn_before(previous_, psn);
+  previous_ = psn;
+  has_gone_back_ = has_gone_back_ || goes_back;
+  const std::uint32_t behind = wire::psn_add(psn, 1);
+  if (wire::psn_before(furthest_, behind)) {
+    furthest_ = behind;
+  }
+  return goes_back;
+}
+
+Responder::Verdict Responder::place(std::uint32_t psn) const {
+  if (wire::psn_before(expected_, psn)) {
+    return Verdict::gap;
+  }
+  if (psn != expected_) {
+    return wire::psn_before(psn, unanswered_) ? Verdict::answered : Verdict::under_way;
+  }
+  return Verdict::accept;
+}
+
+Responder::Verdict Responder::judge(const frame::Frame& frame, const RegionBirth& birth) const {
+  const wire::Packet& packet = frame.packet;
+  if (const Verdict verdict = place(packet.psn); verdict != Verdict::accept) {
+    return verdict;
+  }
+  if (requests_.size() >= spec_.window) {
+    return Verdict::full;
+  }
+  if (packet.opcode.starts_message() == message_.is_open) { // IBTA §9.7.4.1.2: opcode order
+    return Verdict::invalid_request;
+  }
+  if (packet.opcode.starts_message()) {
+    return judge_start(frame, birth);
+  }
+  return has_fitting_length(frame, message_.left) ? Verdict::accept : Verdict::invalid_request;
+}
+
+/// Without bytes, key and range have no meaning (IBTA §9.7.4.1.3).
+Responder::Verdict Responder::judge_start(const frame::Frame& frame,
+                                          const RegionBirth& birth) const {
+  const wire::Reth& reth = reth_of(frame);
+  const std::uint32_t bytes = reth.dma_length.get();
+  if (!has_fitting_length(frame, bytes)) {
+    return Verdict::invalid_request;
+  }
+  const bool may_write = member_.right == Right::write &&
+                         reth.remote_key.get() == birth.multicast_key &&
+                         has_range(spec_, birth, reth);
+  return bytes == 0 || may_write ? Verdict::accept : Verdict::access_error;
+}
+
+/// IBTA §9.7.4.1.6: all packets but the last one are full.
+bool Responder::has_fitting_length(const frame::Frame& frame, std::uint64_t left) const {
+  const std::uint64_t bytes = frame.packet.payload_bytes;
+  return frame.packet.opcode.ends_message() ? bytes == left && bytes <= spec_.mtu
+                                            : bytes == spec_.mtu && left > bytes;
+}
+
+std::uint64_t Responder::accept(frame::Frame& frame, const RegionBirth& birth, std::uint64_t now) {
+  const wire::Packet& packet = frame.packet;
+  if (packet.opcode.starts_message()) {
+    const wire::Reth& reth = reth_of(frame);
+    message_ = {.is_open = true,
+                .offset = reth.virtual_address.get() - birth.base,
+                .left = reth.dma_length.get()};
+  }
+  push({.frame = &frame,
+        .offset = message_.offset,
+        .psn = packet.psn,
+        .asks = packet.opcode.ends_message() || (frame.bth().ack_request & wire::kAckRequest) != 0,
+        .ends = packet.opcode.ends_message()},
+       now);
+  message_.offset += packet.payload_bytes;
+  message_.left -= packet.payload_bytes;
+  message_.is_open = !packet.opcode.ends_message();
+  return requests_.end() - 1;
+}
+
+void Responder::accept_hello(std::uint64_t now) {
+  push({.psn = first_psn_, .missing = 1, .asks = true, .ends = true}, now);
+}
+
+void Responder::push(const Request& request, std::uint64_t now) {
+  assert(request.psn == expected_);
+  spoke_ns_ = requests_.empty() ? now : spoke_ns_;
+  requests_.push(request);
+  expected_ = wire::psn_add(expected_, 1);
+  if (wire::psn_before(furthest_, expected_)) {
+    furthest_ = expected_;
+  }
+  if (!lacks_packets()) {
+    asks_ = 0;
+  }
+}
+
+bool Responder::advance(std::uint64_t now) {
+  bool is_asked = false;
+  while (!requests_.empty() && requests_.front().missing == 0) {
+    const Request& request = requests_.front();
+    assert(request.frame == nullptr && request.psn == unanswered_);
+    unanswered_ = wire::psn_add(unanswered_, 1);
+    message_sequence_ = wire::psn_add(message_sequence_, request.ends ? 1 : 0);
+    is_asked = is_asked || request.asks;
+    spoke_ns_ = now;
+    requests_.pop();
+  }
+  if (is_full_ && requests_.size() <= spec_.window / 2) {
+    is_full_ = false;
+    asks_ = 0;
+  }
+  return is_asked;
+}
+
+/// The first ask is a NAK, and so is each one after A has moved: a requester goes back by one. The
+/// others are RNR NAKs, which cost no retry.
+Responder::Ask Responder::ask(std::uint64_t now) {
+  if (now < ask_timer()) {
+    return Ask::nothing;
+  }
+  const bool is_news = asks_ == 0 || asked_unanswered_ != unanswered_;
+  asks_ = is_news ? 1 : asks_ + 1;
+  asked_unanswered_ = unanswered_;
+  asked_ns_ = now;
+  has_gone_back_ = false;
+  return is_news ? Ask::nak : Ask::rnr;
+}
+
+std::uint64_t Responder::ask_timer() const {
+  if (!lacks_packets() || is_full_) {
+    return kNever;
+  }
+  if (asks_ == 0) {
+    return 0;
+  }
+  if (asks_ == 1) {
+    return asked_ns_ + (has_gone_back_ ? 0 : recovery::kFirstTimer);
+  }
+  const std::uint64_t pause = recovery::kRnrWait << std::min<std::uint32_t>(asks_ - 2, 3);
+  return asked_ns_ + std::min(pause, recovery::kLongestPause);
+}
+
+bool Responder::wants_sign(std::uint64_t now) {
+  if (now < sign_timer()) {
+    return false;
+  }
+  spoke_ns_ = now;
+  return true;
+}
+
+std::uint64_t Responder::sign_timer() const {
+  return requests_.empty() ? kNever
+                           : spoke_ns_ + recovery::keep_alive_interval(member_.ack_timeout);
+}
+
+} // namespace weir::region
