@@ -81,6 +81,17 @@
   X(ring_reset,          "contribution or waiting hello given up because the ring was reset")                           \
   X(operator_disagrees,  "contribution given up because a kernel and the loops gave other bits: the incarnation is over")\
   X(ring_withdrawn,      "contribution or waiting hello given up because the ring was withdrawn")                       \
+  /* regions */                                                                                                         \
+  X(region_unknown,      "to the regions' MAC address, and to no queue pair of a region")                              \
+  X(region_elsewhere,    "to a region's queue pair, not from its member's address and port")                            \
+  X(region_early,        "to a region that not all members have said hello to, and no member's hello")                  \
+  X(region_gap,          "a member's request above the next one: one was lost, and the member is asked")                \
+  X(region_repeat,       "repeat of a member's request; one answer serves all repeats of a pass")                       \
+  X(region_window,       "more packets of a member than the region holds")                                              \
+  X(region_request,      "a member's request that no region takes: the region has ended")                               \
+  X(region_key,          "a member's write by a wrong key, or beyond the region: the region has ended")                 \
+  X(region_ghost,        "acknowledgement of what the region has not sent")                                             \
+  X(region_ended,        "a region has ended: its members' packets, and what it held")                                  \
   /* Ethernet */                                                                                                        \
   X(runt,                "shorter than an Ethernet header")                                                             \
   X(same_port,           "destination is behind the ingress port")                                                      \
