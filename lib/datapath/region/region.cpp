@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "region/region.hpp"
+
+#include "wire/headers.hpp"
+#include "wire/icrc.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace weir::region {
+namespace {
+
+constexpr std::uint8_t kAck = wire::kAckUnlimited;
+constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
+constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1); // 10 us
+
+wire::Opcode opcode_of(const frame::Frame& frame) {
+  return static_cast<wire::Opcode>(frame.bth().opcode);
+}
+
+bool is_write(const frame::Frame& frame) {
+  return opcode_of(frame) >= wire::Opcode::write_first &&
+         opcode_of(frame) <= wire::Opcode::write_only_immediate;
+}
+
+bool is_answer(const frame::Frame& frame) {
+  return frame.packet.opcode.position == wire::Position::none;
+}
+
+bool has_valid_icrc(frame::Frame& frame) {
+  return frame.packet.parsed == wire::Parsed::message ? wire::verify_icrc(frame)
+                                                      : wire::icrc_is_valid(frame);
+}
+
+/// nullptr: it is no ACK, NAK or RNR NAK, or there is not just an AETH behind the BTH.
+const wire::Aeth* find_aeth(const frame::Frame& frame) {
+  const std::size_t at = frame.packet.bth_offset + sizeof(wire::Bth);
+  const bool is_one = opcode_of(frame) == wire::Opcode::acknowledge &&
+                      frame.packet.icrc_offset == at + sizeof(wire::Aeth);
+  return is_one ? &wire::view_as<wire::Aeth>(frame.data + at) : nullptr;
+}
+
+std::size_t most_copies(const RegionSpec& spec) {
+  return spec.members.size() * spec.window;
+}
+
+} // namespace
+
+Region::Member::Member(const RegionSpec& spec, const MemberSpec& member, const MemberBirth& birth)
+    : port(member.port), asked(spec, member), told(birth.first_psn, most_copies(spec)) {}
+
+Region::Region(RegionSpec spec, RegionBirth birth, Outlet& outlet)
+    : spec_(std::move(spec)), birth_(std::move(birth)), outlet_(outlet) {
+  members_.reserve(spec_.members.size());
+  for (std::size_t number = 0; number < spec_.members.size(); ++number) {
+    members_.emplace_back(spec_, spec_.members[number], birth_.members[number]);
+  }
+}
+
+/// Only the port by which a packet enters cannot be forged.
+bool Region::is_from(const frame::Frame& frame, std::uint16_t number) const {
+  const std::optional<std::uint16_t> port = members_[number].port;
+  return frame.source() == spec_.members[number].ip && (!port || *port == frame.ingress);
+}
+
+void Region::accept(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
+  if (!is_from(frame, number)) {
+    return outlet_.drop(frame, DropReason::region_elsewhere, now);
+  }
+  if (!has_valid_icrc(frame)) {
+    return outlet_.drop(frame, DropReason::bad_icrc, now);
+  }
+  if (is_answer(frame)) {
+    return accept_answer(frame, number, now);
+  }
+  accept_request(frame, number, now);
+}
+
+void Region::accept_request(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
+  Member& member = members_[number];
+  if (!member.speech.is_empty() && member.asked.hear(frame.packet.psn)) {
+    member.has_repeat_answered = false;
+    member.speech.reach_as(frame);
+  }
+  switch (state_) {
+  case State::forming:
+    accept_while_forming(frame, number, now);
+    break;
+  case State::open:
+    accept_while_open(frame, number, now);
+    break;
+  case State::ended:
+    return accept_when_ended(frame, number, now);
+  }
+  expect(member);
+}
+
+/// A WRITE ONLY of the member's token to the region's first bytes.
+bool Region::is_hello(const frame::Frame& frame, std::uint16_t number) const {
+  if (opcode_of(frame) != wire::Opcode::write_only ||
+      frame.packet.psn != spec_.members[number].first_psn ||
+      frame.packet.payload_bytes != kTokenBytes) {
+    return false;
+  }
+  const auto& reth =
+      wire::view_as<wire::Reth>(frame.data + frame.packet.bth_offset + sizeof(wire::Bth));
+  return reth.virtual_address.get() == birth_.base &&
+         reth.remote_key.get() == birth_.multicast_key && reth.dma_length.get() == kTokenBytes &&
+         std::memcmp(frame.payload(), birth_.members[number].token.data(), kTokenBytes) == 0;
+}
+
+void Region::accept_while_forming(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
+  Member& member = members_[number];
+  const bool has_said_hello = !member.speech.is_empty();
+  if (has_said_hello || !is_hello(frame, number)) {
+    return outlet_.drop(frame, DropReason::region_early, now);
+  }
+  member.speech = Speech(frame, spec_.members[number].queue_pair);
+  if (member.speech.is_empty()) { // headers of a length that nobody sends
+    return outlet_.drop(frame, DropReason::region_early, now);
+  }
+  member.port = frame.ingress;
+  member.asked.hear(frame.packet.psn);
+  member.asked.accept_hello(now.ns);
+  outlet_.consume(frame);
+  const bool is_last =
+      std::ranges::none_of(members_, [](const Member& other) { return other.speech.is_empty(); });
+  if (is_last) {
+    open(now);
+  }
+}
+
+/// All hellos are acknowledged now: that is a barrier.
+void Region::open(frame::Instant now) {
+  state_ = State::open;
+  for (std::uint16_t number = 0; number < members(); ++number) {
+    members_[number].asked[0].missing = 0;
+  }
+  answer_all(now);
+}
+
+void Region::accept_while_open(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
+  using Verdict = Responder::Verdict;
+  Member& member = members_[number];
+  const std::uint32_t psn = frame.packet.psn;
+  const Verdict place = member.asked.place(psn);
+  const Verdict verdict = place == Verdict::accept && !is_write(frame) ? Verdict::invalid_request
+                          : is_write(frame) ? member.asked.judge(frame, birth_)
+                                            : place;
+  switch (verdict) {
+  case Verdict::accept:
+    return multicast(frame, number, now);
+  case Verdict::gap:
+    outlet_.drop(frame, DropReason::region_gap, now);
+    return ask(number, now);
+  case Verdict::answered:
+    answer_repeat(number, now);
+    return outlet_.drop(frame, DropReason::region_repeat, now);
+  case Verdict::under_way:
+    return outlet_.drop(frame, DropReason::region_repeat, now);
+  case Verdict::full:
+    member.asked.refuse_for_room();
+    return outlet_.drop(frame, DropReason::region_window, now);
+  case Verdict::invalid_request:
+  case Verdict::access_error:
+    return break_off(frame, number, verdict, now);
+  }
+}
+
+/// One answer serves all repeats of a pass.
+void Region::answer_repeat(std::uint16_t number, frame::Instant now) {
+  if (!std::exchange(members_[number].has_repeat_answered, true)) {
+    acknowledge(number, now);
+  }
+}
+
+void Region::break_off(frame::Frame& frame, std::uint16_t number, Responder::Verdict verdict,
+                       frame::Instant now) {
+  const bool is_out_of_range = verdict == Responder::Verdict::access_error;
+  members_[number].farewell =
+      is_out_of_range ? wire::NakCode::remote_access : wire::NakCode::invalid_request;
+  end(End::broken, now);
+  say(number, wire::nak_syndrome(members_[number].farewell), members_[number].asked.unanswered(),
+      now);
+  outlet_.drop(frame, is_out_of_range ? DropReason::region_key : DropReason::region_request, now);
+}
+
+/// Nobody is told unasked, since a queue pair's number may have a new owner. What has been answered
+/// is answered so again.
+void Region::accept_when_ended(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
+  Member& member = members_[number];
+  if (!is_silenced_ && !member.speech.is_empty()) {
+    if (member.asked.place(frame.packet.psn) == Responder::Verdict::answered) {
+      answer_repeat(number, now);
+    } else {
+      say(number, wire::nak_syndrome(member.farewell), member.asked.unanswered(), now);
+    }
+  }
+  outlet_.drop(frame, DropReason::region_ended, now);
+}
+
+void Region::accept_answer(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
+  if (opcode_of(frame) == wire::Opcode::congestion_notification) {
+    return outlet_.consume(frame);
+  }
+  Member& member = members_[number];
+  const wire::Aeth* aeth = find_aeth(frame);
+  if (state_ != State::open) {
+    const bool is_over = state_ == State::ended;
+    return outlet_.drop(frame, is_over ? DropReason::region_ended : DropReason::region_early, now);
+  }
+  if (aeth == nullptr) {
+    return outlet_.drop(frame, DropReason::region_ghost, now);
+  }
+  switch (member.told.take(aeth->syndrome, frame.packet.psn, now.ns,
+                           [this](const Copy& copy) { count_off(copy); })) {
+  case Requester::Outcome::ghost:
+    return outlet_.drop(frame, DropReason::region_ghost, now);
+  case Requester::Outcome::refused:
+    outlet_.consume(frame);
+    return end(End::refused, now);
+  case Requester::Outcome::taken:
+    break;
+  }
+  outlet_.consume(frame);
+  answer_all(now);
+  send_copies(number, now);
+  expect(member);
+}
+
+/// In one step its copies are put on all targets' connections: so all members have one order (W1).
+void Region::multicast(frame::Frame& frame, std::uint16_t source, frame::Instant now) {
+  Responder& asked = members_[source].asked;
+  const std::uint64_t number = asked.accept(frame, birth_, now.ns);
+  ++held_;
+  ++counters_.accepted;
+  const AckRequest ack_request = asked[number].asks ? AckRequest::yes : AckRequest::no;
+  for (std::uint16_t target = 0; target < members(); ++target) {
+    if (target == source && spec_.loopback == Loopback::off) {
+      continue;
+    }
+    ++asked[number].missing;
+    members_[target].told.add({.source = source, .request = number, .ack_request = ack_request},
+                              now.ns);
+    send_copies(target, now);
+    expect(members_[target]);
+  }
+}
+
+void Region::send_copies(std::uint16_t target, frame::Instant now) {
+  while (const auto due = members_[target].told.next(now.ns)) {
+    send_copy(target, *due, now);
+  }
+}
+
+/// Without room for it, it is as if it were lost.
+void Region::send_copy(std::uint16_t target, const Requester::Due& due, frame::Instant now) {
+  const Member& member = members_[target];
+  const Request& request = members_[due.copy.source].asked[due.copy.request];
+  const auto bytes = static_cast<std::uint32_t>(member.speech.copy_bytes(*request.frame));
+  frame::Frame* frame = outlet_.originate(bytes);
+  if (frame == nullptr) {
+    return;
+  }
+  const MemberSpec& spec = spec_.members[target];
+  member.speech.copy(*frame, *request.frame, {spec.base + request.offset, spec.key}, due.psn,
+                     due.copy.ack_request);
+  ++counters_.copies;
+  counters_.again += due.copy.is_again ? 1 : 0;
+  outlet_.send(*frame, *member.port, now);
+}
+
+/// A target has it (W3).
+void Region::count_off(const Copy& copy) {
+  Request& request = members_[copy.source].asked[copy.request];
+  if (--request.missing == 0) {
+    outlet_.consume(*std::exchange(request.frame, nullptr));
+    --held_;
+  }
+}
+
+/// Members' requests are answered in the order of their PSNs, when no target lacks them (A1).
+void Region::answer_all(frame::Instant now) {
+  for (std::uint16_t number = 0; number < members(); ++number) {
+    Responder& asked = members_[number].asked;
+    if (asked.advance(now.ns)) {
+      acknowledge(number, now);
+    }
+    ask(number, now);
+  }
+}
+
+void Region::ask(std::uint16_t number, frame::Instant now) {
+  Responder& asked = members_[number].asked;
+  const Responder::Ask how = asked.ask(now.ns);
+  if (how == Responder::Ask::nothing) {
+    return;
+  }
+  ++counters_.asked;
+  acknowledge(number, now);
+  say(number, how == Responder::Ask::nak ? kNak : kAskAgain, asked.unanswered(), now);
+}
+
+/// All that is below A (A2).
+void Region::acknowledge(std::uint16_t number, frame::Instant now) {
+  say(number, kAck, wire::psn_add(members_[number].asked.unanswered(), -1), now);
+}
+
+void Region::say(std::uint16_t number, std::uint8_t syndrome, std::uint32_t psn,
+                 frame::Instant now) {
+  const Member& member = members_[number];
+  frame::Frame* frame = outlet_.originate(Speech::kMostAnswerBytes);
+  if (frame == nullptr) {
+    return;
+  }
+  member.speech.answer(*frame, syndrome, psn, member.asked.message_sequence());
+  ++counters_.answers;
+  outlet_.send(*frame, *member.port, now);
+}
+
+void Region::end(End why, frame::Instant now) {
+  if (state_ == State::ended) {
+    return;
+  }
+  state_ = State::ended;
+  why_ended_ = why;
+  ended_ns_ = now.ns;
+  for (Member& member : members_) {
+    member.told.clear();
+    member.asked.give_up([&](frame::Frame& frame) {
+      outlet_.drop(frame, DropReason::region_ended, now);
+      --held_;
+    });
+  }
+  next_timer_ = ended_ns_ + patience_ns();
+}
+
+void Region::silence(frame::Instant now) {
+  end(End::superseded, now);
+  is_silenced_ = true;
+}
+
+void Region::poll(frame::Instant now) {
+  if (now.ns < next_timer_) {
+    return;
+  }
+  next_timer_ = kNever;
+  for (std::uint16_t number = 0; number < members() && state_ != State::ended; ++number) {
+    poll(number, now);
+  }
+  if (state_ == State::ended) {
+    next_timer_ = std::max(ended_ns_ + patience_ns(), now.ns + frame::kNsPerMs);
+    return;
+  }
+  for (const Member& member : members_) {
+    expect(member);
+  }
+  next_timer_ = std::max(next_timer_, now.ns + recovery::kTimerGranularity);
+}
+
+bool Region::is_silent(const Member& member, frame::Instant now) const {
+  const std::uint64_t since = member.told.waits_since();
+  return since != kNever && now.ns > since + patience_ns();
+}
+
+void Region::poll(std::uint16_t number, frame::Instant now) {
+  Member& member = members_[number];
+  if (member.asked.wants_sign(now.ns)) {
+    acknowledge(number, now);
+  }
+  if (state_ == State::forming) {
+    return;
+  }
+  if (is_silent(member, now)) {
+    return end(End::silent, now);
+  }
+  ask(number, now);
+  member.told.poll(now.ns);
+  send_copies(number, now);
+}
+
+std::uint64_t Region::timer_of(const Member& member) const {
+  const std::uint64_t sign = member.asked.sign_timer();
+  if (state_ == State::forming) {
+    return sign;
+  }
+  const std::uint64_t since = member.told.waits_since();
+  const std::uint64_t patience = since == kNever ? kNever : since + patience_ns() + 1;
+  return std::min({sign, patience, member.asked.ask_timer(), member.told.next_timer()});
+}
+
+void Region::expect(const Member& member) {
+  if (state_ != State::ended) {
+    next_timer_ = std::min(next_timer_, timer_of(member));
+  }
+}
+
+} // namespace weir::region

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "region/outlet.hpp"
+#include "region/requester.hpp"
+#include "region/responder.hpp"
+#include "region/spec.hpp"
+#include "region/speech.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weir::region {
+
+enum class State : std::uint8_t {
+  forming, // not all members have said hello
+  open,
+  ended, // members are told when they ask
+};
+
+/// Why a region has ended.
+enum class End : std::uint8_t {
+  withdrawn,  // whoever made it wants so
+  superseded, // a newer region has one of its queue pairs
+  silent,     // a member owes an acknowledgement for longer than patience
+  refused,    // a member's queue pair has failed, or its memory is gone
+  broken,     // a member has sent what no region takes
+};
+
+struct Counters {
+  std::uint64_t accepted = 0; // packets of sources
+  std::uint64_t copies = 0;   // sent, again or not
+  std::uint64_t again = 0;    // of these
+  std::uint64_t answers = 0;  // ACKs, NAKs and RNR NAKs
+  std::uint64_t asked = 0;    // NAKs and RNR NAKs of these, for what was lost
+};
+
+/// A region: the switch's ends of its members' connections, and the packets held for them
+/// (docs/protocol.md §13). One lcore uses it.
+class Region {
+ public:
+  /// The spec has no defect. `outlet` outlives the region.
+  Region(RegionSpec spec, RegionBirth birth, Outlet& outlet);
+  Region(const Region&) = delete; // its members refer to its spec
+  Region& operator=(const Region&) = delete;
+  ~Region() = default;
+
+  /// A packet for the switch's queue pair of this member, which parse() called transport or
+  /// message.
+  void accept(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+
+  /// From now on it takes nothing.
+  void end(End why, frame::Instant now);
+
+  /// The same, and says nothing more: its queue pairs have new owners.
+  void silence(frame::Instant now);
+
+  /// Acts on the timers that are due.
+  void poll(frame::Instant now);
+
+  /// When poll() is worth calling, in ns.
+  std::uint64_t next_timer() const { return next_timer_; }
+
+  State state() const { return state_; }
+
+  std::optional<End> why_ended() const { return why_ended_; }
+
+  /// It has ended so long ago that no member asks any more.
+  bool is_over(frame::Instant now) const {
+    return state_ == State::ended && now.ns >= ended_ns_ + patience_ns();
+  }
+
+  const RegionSpec& spec() const { return spec_; }
+
+  const RegionBirth& birth() const { return birth_; }
+
+  const Counters& counters() const { return counters_; }
+
+  /// Frames of sources.
+  std::uint64_t held() const { return held_; }
+
+  std::uint64_t held_of(std::uint16_t number) const { return members_[number].asked.held(); }
+
+  std::uint64_t unacknowledged_by(std::uint16_t number) const {
+    return members_[number].told.unacknowledged();
+  }
+
+ private:
+  struct Member {
+    Member(const RegionSpec& spec, const MemberSpec& member, const MemberBirth& birth);
+
+    std::optional<std::uint16_t> port;
+    Speech speech; // empty before the hello
+    Responder asked;
+    Requester told;
+    wire::NakCode farewell = wire::NakCode::remote_operational;
+    bool has_repeat_answered = false; // of the pass that it is in
+  };
+
+  std::uint64_t patience_ns() const { return spec_.patience_ms * frame::kNsPerMs; }
+
+  bool is_from(const frame::Frame& frame, std::uint16_t number) const;
+  void accept_request(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  void accept_while_forming(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  void accept_while_open(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  void accept_when_ended(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  bool is_hello(const frame::Frame& frame, std::uint16_t number) const;
+  void open(frame::Instant now);
+  void accept_answer(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+
+  void multicast(frame::Frame& frame, std::uint16_t source, frame::Instant now);
+  void send_copies(std::uint16_t target, frame::Instant now);
+  void send_copy(std::uint16_t target, const Requester::Due& due, frame::Instant now);
+  void count_off(const Copy& copy);
+  void answer_all(frame::Instant now);
+  void answer_repeat(std::uint16_t number, frame::Instant now);
+  void ask(std::uint16_t number, frame::Instant now);
+  void break_off(frame::Frame& frame, std::uint16_t number, Responder::Verdict verdict,
+                 frame::Instant now);
+  void acknowledge(std::uint16_t number, frame::Instant now);
+  void say(std::uint16_t number, std::uint8_t syndrome, std::uint32_t psn, frame::Instant now);
+  bool is_silent(const Member& member, frame::Instant now) const;
+  void poll(std::uint16_t number, frame::Instant now);
+  std::uint64_t timer_of(const Member& member) const;
+  void expect(const Member& member);
+
+  std::uint16_t members() const { return static_cast<std::uint16_t>(members_.size()); }
+
+  const RegionSpec spec_;
+  const RegionBirth birth_;
+  Outlet& outlet_;
+  std::vector<Member> members_;
+  State state_ = State::forming;
+  std::optional<End> why_ended_;
+  bool is_silenced_ = false;
+  std::uint64_t ended_ns_ = 0;
+  std::uint64_t held_ = 0;
+  std::uint64_t next_timer_ = kNever;
+  Counters counters_;
+};
+
+} // namespace weir::region
