@@ -18,19 +18,6 @@ namespace {
 
 using Step = Verdict::Step;
 
-DropReason reason_for(wire::Defect defect) {
-  switch (defect) {
-  case wire::Defect::fragment:
-    return DropReason::fragment;
-  case wire::Defect::ipv6_extension:
-    return DropReason::ipv6_extension;
-  case wire::Defect::transport_version:
-    return DropReason::transport_version;
-  default:
-    return DropReason::length_mismatch;
-  }
-}
-
 Opcode opcode_of(const Frame& frame) {
   return static_cast<Opcode>(wire::view_as<wire::Bth>(frame.data + frame.packet.bth_offset).opcode);
 }
@@ -47,6 +34,19 @@ bool is_admitted(const Connection* connection, const Opening& opening) {
 }
 
 } // namespace
+
+DropReason reason_for(wire::Defect defect) {
+  switch (defect) {
+  case wire::Defect::fragment:
+    return DropReason::fragment;
+  case wire::Defect::ipv6_extension:
+    return DropReason::ipv6_extension;
+  case wire::Defect::transport_version:
+    return DropReason::transport_version;
+  default:
+    return DropReason::length_mismatch;
+  }
+}
 
 Classifier::Classifier(const ring::CurrentRings& current, Incarnations& incarnations,
                        const Settings& settings, IsHeld is_held)

@@ -17,6 +17,9 @@
 
 namespace weir::conn {
 
+/// Why a packet is dropped that parse() called malformed.
+DropReason reason_for(wire::Defect defect);
+
 /// Classifies packets for the rings of one worker (docs/protocol.md §3). What it must remember of
 /// them is in Incarnations. All times are milliseconds of one clock.
 class Classifier {
