@@ -27,6 +27,8 @@ using test::FrameSpec;
 constexpr std::uint16_t kPorts = 4;
 constexpr std::uint16_t kLimit = 1000; // bytes of a frame
 constexpr std::uint64_t kAging = 50;   // milliseconds
+const wire::IpAddress kRegionsIp = *wire::parse_ip("10.0.0.254");
+const wire::MacAddress kRegionsMac = *wire::parse_mac("02:57:45:00:00:01");
 
 /// What became of a frame.
 struct Outcome {
@@ -113,6 +115,8 @@ class Lab : private FrameSink, private WorkerSink {
     pool_.release(frame);
   }
 
+  void to_region(frame::Frame& frame, frame::Instant /*now*/) override { pool_.release(frame); }
+
   test::FramePool pool_;
   Outcome outcome_;
   frame::Instant now_ = frame::Instant{1'000'000'000};
@@ -126,8 +130,10 @@ class Lab : private FrameSink, private WorkerSink {
   Forward forward_{bridge_, std::vector<std::uint32_t>(kPorts, kLimit), *this, counters_, trace_};
   Receive receive_{current_, bridge_, counters_};
   SentProbes probes_; // none are sent
-  Dispatch dispatch_{
-      current_, {.entries = 64, .aging = kAging, .sessions = &sessions_}, forward_, *this, probes_};
+  std::optional<region::Address> regions_ = region::Address{kRegionsIp, kRegionsMac};
+  Dispatch dispatch_{current_, {.entries = 64, .aging = kAging, .sessions = &sessions_},
+                     forward_, *this,
+                     probes_,  regions_};
   L2FastPath l2_fast_path_{current_, bridge_, dispatch_, forward_};
 };
 

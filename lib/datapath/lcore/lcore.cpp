@@ -223,6 +223,12 @@ void Lcore::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Inst
   handoffs_.handoff(mbuf_of(frame), *way, [&](rte_mbuf* refused) { drop_refused(refused, now); });
 }
 
+/// All regions are this lcore's.
+void Lcore::to_region(frame::Frame& frame, frame::Instant now) {
+  assert(worker_);
+  worker_->accept_for_region(frame, now);
+}
+
 /// A hello that this lcore's worker leaves to another one.
 void Lcore::to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant now) {
   Outbox<rte_mbuf*>* const way = handoffs_.way_to_ring(ring);

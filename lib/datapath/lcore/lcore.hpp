@@ -173,6 +173,7 @@ class Lcore : private stage::WorkerSink, private stage::WorkerPeers {
   }
 
   void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
+  void to_region(frame::Frame& frame, frame::Instant now) override;
   void to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant now) override;
 
   template <typename Take>

@@ -57,7 +57,8 @@ RxBurst::RxBurst(const Parts& parts)
     : shared_(parts.shared), worker_(parts.worker), forward_(parts.forward),
       transmitter_(parts.transmitter), counters_(parts.counters), ports_(parts.ports),
       rounds_(parts.rounds), receive_(shared_.rings, shared_.bridge, counters_),
-      dispatch_(shared_.rings, shared_.magic_rule, forward_, parts.workers, shared_.probes),
+      dispatch_(shared_.rings, shared_.magic_rule, forward_, parts.workers, shared_.probes,
+                shared_.regions),
       l2_fast_path_(shared_.rings, shared_.bridge, dispatch_, forward_) {}
 
 [[gnu::noinline]] void RxBurst::work_on(Burst& burst, frame::Instant now) {

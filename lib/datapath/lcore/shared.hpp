@@ -4,6 +4,7 @@
 #include "conn/connection_owners.hpp"
 #include "conn/magic_rule.hpp"
 #include "l2/bridge.hpp"
+#include "region/region_table.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/loop_probes.hpp"
 #include "wire/headers.hpp"
@@ -11,6 +12,7 @@
 #include <rte_mempool.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace weir::lcore {
@@ -26,6 +28,7 @@ struct Shared {
   std::vector<wire::EtherType> outer_tags; // by port; those that it lacks: 802.1Q
   stage::SentProbes probes = {};
   conn::ConnectionOwners* owners = nullptr; // nullptr: there is one worker
+  std::optional<region::Address> regions = {};
 
   wire::EtherType outer_tag_of(std::uint16_t port) const {
     return port < outer_tags.size() ? outer_tags[port] : wire::EtherType::vlan;

@@ -2,13 +2,17 @@
 #include "stage/dispatch.hpp"
 
 #include "stage/graph_watch.hpp"
+#include "wire/arp.hpp"
+
+#include <utility>
 
 namespace weir::stage {
 
 Dispatch::Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
-                   Forward& forward, WorkerSink& workers, const SentProbes& sent)
-    : current_(current), magic_rule_(magic_rule), forward_(forward), workers_(workers),
-      sent_(sent) {}
+                   Forward& forward, WorkerSink& workers, const SentProbes& sent,
+                   const std::optional<region::Address>& regions)
+    : current_(current), magic_rule_(magic_rule), forward_(forward), workers_(workers), sent_(sent),
+      regions_(regions) {}
 
 void Dispatch::accept(frame::Frame& frame, frame::Instant now) {
   if (frame.pair == 0) {
@@ -46,11 +50,47 @@ void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
   if (const wire::LoopProbe* probe = find_probe(frame)) [[unlikely]] {
     return accept_probe(frame, *probe, now);
   }
+  if (regions_ && is_for_regions(frame)) [[unlikely]] {
+    return accept_for_regions(frame, now);
+  }
   if (const auto reason = why_not_forwarded(frame, now)) {
     return drop(frame, *reason, now);
   }
   passes<StageId::dispatch, StageId::forward>();
   forward_.send(frame, frame::Departure::forwarded, now);
+}
+
+[[gnu::cold, gnu::noinline]] bool Dispatch::is_for_regions(const frame::Frame& frame) const {
+  if (frame.length < sizeof(wire::EthernetHeader)) {
+    return false;
+  }
+  const auto& ethernet = wire::view_as<wire::EthernetHeader>(frame.data);
+  return ethernet.destination == regions_->mac ||
+         (ethernet.destination.is_group() && asks_for_regions(frame));
+}
+
+bool Dispatch::asks_for_regions(const frame::Frame& frame) const {
+  const wire::ArpRequest request = wire::find_arp_request(frame.bytes());
+  return request.at != 0 && request.wanted == regions_->ip;
+}
+
+/// What asks for the address leaves as the answer, by the port that it came from. Nothing else to
+/// the regions' MAC address is anybody else's.
+[[gnu::cold, gnu::noinline]] void Dispatch::accept_for_regions(frame::Frame& frame,
+                                                               frame::Instant now) {
+  if (asks_for_regions(frame)) {
+    wire::answer_arp({frame.data, frame.length}, wire::find_arp_request(frame.bytes()),
+                     regions_->mac);
+    passes<StageId::dispatch, StageId::forward>();
+    const std::uint16_t asker = std::exchange(frame.ingress, frame::kNoPort);
+    return forward_.send(frame, frame::Departure::consumed, now, Forward::kForwarded, asker);
+  }
+  const bool is_roce = frame.packet.parsed != wire::Parsed::other;
+  if (!is_roce || frame.destination() != regions_->ip) {
+    return forward_.drop<StageId::dispatch>(frame, DropReason::region_unknown, now);
+  }
+  passes<StageId::dispatch, StageId::region>();
+  workers_.to_region(frame, now);
 }
 
 [[gnu::cold, gnu::noinline]] void Dispatch::drop(frame::Frame& frame, DropReason reason,

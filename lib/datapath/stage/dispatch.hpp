@@ -4,6 +4,7 @@
 #include "conn/foreign_sessions.hpp"
 #include "conn/magic_rule.hpp"
 #include "conn/refused_hellos.hpp"
+#include "region/region_table.hpp"
 #include "ring/current_rings.hpp"
 #include "stage/forward.hpp"
 #include "stage/loop_probes.hpp"
@@ -17,6 +18,9 @@ class WorkerSink {
 
   /// `ring_group` names the rings concerned (ring::RingSet::ring_group_of_pair).
   virtual void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) = 0;
+
+  /// A RoCE packet to the regions' address.
+  virtual void to_region(frame::Frame& frame, frame::Instant now) = 0;
 };
 
 static_assert(conn::kMostPorts == l2::kMaxPorts);
@@ -30,11 +34,12 @@ inline conn::ForeignSessions::WaysOut ways_out_by(const l2::Bridge& bridge) {
 
 /// Separates packets between ring neighbours from all others. The others are plain Ethernet, except
 /// that the magic rule may drop them. A shut port, an impostor of a tied station, and a loop probe
-/// end here too.
+/// end here too, and who asks for the regions' address is answered.
 class Dispatch {
  public:
   Dispatch(const ring::CurrentRings& current, const conn::MagicRule::Settings& magic_rule,
-           Forward& forward, WorkerSink& workers, const SentProbes& sent);
+           Forward& forward, WorkerSink& workers, const SentProbes& sent,
+           const std::optional<region::Address>& regions);
 
   /// Takes a frame that Receive has parsed.
   void accept(frame::Frame& frame, frame::Instant now);
@@ -42,6 +47,11 @@ class Dispatch {
   /// Whether the magic rule forwards every stranger's RoCE frame from this port that has no INA
   /// header.
   bool remembers_nobody(std::uint16_t port) const { return magic_rule_.remembers_nobody(port); }
+
+  /// Whether a frame with this destination may be for the regions, or ask for their address.
+  bool may_be_for_regions(const wire::MacAddress& destination) const {
+    return regions_ && (destination == regions_->mac || destination.is_group());
+  }
 
   /// Of the queue pairs of strangers.
   void set_aging(std::uint64_t milliseconds) { magic_rule_.set_aging(milliseconds); }
@@ -53,6 +63,9 @@ class Dispatch {
  private:
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
   void forward_foreign(frame::Frame& frame, frame::Instant now);
+  bool is_for_regions(const frame::Frame& frame) const;
+  bool asks_for_regions(const frame::Frame& frame) const;
+  void accept_for_regions(frame::Frame& frame, frame::Instant now);
   const wire::LoopProbe* find_probe(const frame::Frame& frame) const;
   void accept_probe(frame::Frame& frame, const wire::LoopProbe& probe, frame::Instant now);
   l2::PortSet note_probe(const wire::LoopProbe& probe, std::uint16_t ingress);
@@ -63,6 +76,7 @@ class Dispatch {
   Forward& forward_;
   WorkerSink& workers_;
   const SentProbes& sent_;
+  const std::optional<region::Address>& regions_; // none: there are no regions
   SeenProbes seen_;
   conn::RefusedHellos refused_;
 };

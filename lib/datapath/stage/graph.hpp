@@ -26,9 +26,9 @@ namespace weir::stage {
   X(receive, Receive, "stage/receive.cpp", "learn the source, parse the headers",                  \
     Stages::of(dispatch), Drops::of(not_contiguous), Traces())                                     \
   X(dispatch, Dispatch, "stage/dispatch.cpp", "separate ring neighbours' packets from the rest",   \
-    Stages::of(queue, forward),                                                                    \
+    Stages::of(queue, region, forward),                                                            \
     Drops::of(wrong_port, unannounced, partial_of_unknown_ring, worker_queue_full, not_bridged,    \
-              tied_elsewhere, loop_probe),                                                         \
+              tied_elsewhere, loop_probe, region_unknown),                                         \
     Traces())
 
 /// The stages of a worker. stage::Pipeline makes and wires them.
@@ -65,7 +65,13 @@ namespace weir::stage {
     Drops::of(bad_icrc, wrong_port, unknown_message, repeat_swallowed, nak_mended),                \
     Traces::of(Event::acknowledged, Event::asked, Event::told, Event::resent))                     \
   X(climb, Climb, "stage/climb.cpp", "say hello to the switch above, for all children",            \
-    Stages::of(forward), Drops(), Traces::of(Event::climbs))
+    Stages::of(forward), Drops(), Traces::of(Event::climbs))                                       \
+  X(region, Region, "stage/region.cpp", "write it into the memory of a region's members",          \
+    Stages::of(forward),                                                                           \
+    Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc,              \
+              region_unknown, region_elsewhere, region_early, region_gap, region_repeat,           \
+              region_window, region_request, region_key, region_ghost, region_ended),              \
+    Traces())
 
 /// The last stages of an lcore.
 #define WEIR_STAGES_BEHIND_WORKER(X)                                                               \

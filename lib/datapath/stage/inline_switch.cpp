@@ -89,9 +89,11 @@ InlineSwitch::InlineSwitch(const std::vector<ring::RingSpec>& rings,
       forward_(bridge_, std::move(max_frame_bytes), sink, counters_, trace_),
       worker_(current_, rings_of(*current_, 0, settings.workers), worker_settings_, bridge_,
               forward_, counters_),
-      handover_(settings.handover), receive_(current_, bridge_, counters_),
+      regions_(settings.regions), handover_(settings.handover),
+      receive_(current_, bridge_, counters_),
       dispatch_(current_, conn::magic_rule_settings(worker_settings_.classifier), forward_,
-                settings.workers == 1 ? static_cast<WorkerSink&>(*this) : to_team_, probes_) {
+                settings.workers == 1 ? static_cast<WorkerSink&>(*this) : to_team_, probes_,
+                regions_) {
   bridge_.lead_to_switches(current_->ports_of_switches());
   make_others(settings);
 }
@@ -343,6 +345,10 @@ unsigned InlineSwitch::serve(unsigned frames, frame::Instant now) {
 
 void InlineSwitch::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) {
   worker_.accept(frame, ring_group, now);
+}
+
+void InlineSwitch::to_region(frame::Frame& frame, frame::Instant now) {
+  worker_.accept_for_region(frame, now);
 }
 
 void InlineSwitch::to_one_of_several(frame::Frame& frame, std::uint16_t ring_group,

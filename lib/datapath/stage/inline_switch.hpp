@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,7 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
     std::uint64_t mac_aging_ms = 300'000;
     Worker::Settings worker;
     std::uint16_t workers = 1;
+    std::optional<region::Address> regions; // the first worker's; none: there are none
     Handover handover = Handover::at_once;
   };
 
@@ -134,6 +136,8 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
     return ring < worker_of_ring_.size() && worker_of(ring).incarnations().has(ring);
   }
 
+  region::RegionTable& regions() { return worker_.regions(); }
+
   const l2::MacTable& stations() const { return stations_; }
 
   l2::MacTable& stations() { return stations_; }
@@ -162,6 +166,10 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
 
     void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override {
       team_.to_one_of_several(frame, ring_group, now);
+    }
+
+    void to_region(frame::Frame& frame, frame::Instant now) override {
+      team_.to_region(frame, now);
     }
 
    private:
@@ -194,6 +202,7 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   void take_stages(frame::Frame& frame, frame::Instant now);
   void swap_rings(ring::RingSet rings);
   void to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now) override;
+  void to_region(frame::Frame& frame, frame::Instant now) override;
   void to_one_of_several(frame::Frame& frame, std::uint16_t ring_group, frame::Instant now);
   void to_worker_of(std::uint16_t ring, frame::Frame& frame, frame::Instant now) override;
 
@@ -216,6 +225,7 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
   std::vector<std::deque<frame::Frame*>>
       inboxes_; // by the worker that has it, and the receiving one
   std::uint16_t rings_added_ = 0;
+  std::optional<region::Address> regions_;
   ToTeam to_team_{*this};
   Handover handover_;
   Receive receive_;

@@ -59,6 +59,9 @@ bool L2FastPath::is_strangers(const wire::RoceV2Glance& roce) {
 
 std::uint16_t L2FastPath::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                                   std::uint64_t now) {
+  if (dispatch_.may_be_for_regions(wire::view_as<wire::EthernetHeader>(frame.data()).destination)) {
+    return frame::kNoPort;
+  }
   bridge_.learn(frame, ingress, now);
   if (bridge_.is_tied_elsewhere(frame, ingress)) {
     return frame::kNoPort;

@@ -4,6 +4,7 @@
 #include "stage/cached_path.hpp"
 #include "stage/graph.hpp"
 #include "stage/queue.hpp" // a stage's header brings those of the stages that it hands on to
+#include "stage/region.hpp"
 #include "stage/timers.hpp"
 #include "stage/worker_state.hpp"
 

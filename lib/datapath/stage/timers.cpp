@@ -19,7 +19,7 @@ constexpr std::uint64_t kNever = Schedule::kNever;
 Timers::Timers(Pipeline& pipeline)
     : current_(pipeline.state.current), incarnations_(pipeline.state.incarnations),
       rings_(pipeline.state.rings), schedule_(pipeline.state.schedule), recover_(pipeline.recover),
-      climb_(pipeline.climb), classify_(pipeline.classify) {}
+      climb_(pipeline.climb), classify_(pipeline.classify), region_(pipeline.region) {}
 
 void Timers::poll(frame::Instant now) {
   if (now.ns < schedule_.next()) [[likely]] {
@@ -30,6 +30,7 @@ void Timers::poll(frame::Instant now) {
     return due == kNever ? due : std::max(due, now.ns + recovery::kTimerGranularity);
   });
   recover_.resend_some(now);
+  region_.poll(now);
 }
 
 void Timers::expect_hello(const RingChild& sender, frame::Instant now) {

@@ -8,6 +8,7 @@ namespace weir::stage {
 
 class Classify;
 class Pipeline;
+class Region;
 
 /// Acts where no packet comes: asks ranks whose packet is late, sends results again that nobody
 /// acknowledges, and keeps the senders alive that wait for a slow rank (docs/protocol.md §9, §10).
@@ -42,6 +43,7 @@ class Timers {
   Recover& recover_;
   Climb& climb_;
   Classify& classify_;
+  Region& region_;
 };
 
 } // namespace weir::stage

@@ -73,7 +73,7 @@ WorkerRing Worker::withdraw_ring(std::uint16_t ring, frame::Instant now) {
 }
 
 std::uint64_t Worker::held() const {
-  std::uint64_t frames = state_.incarnations.waiting_hellos();
+  std::uint64_t frames = state_.incarnations.waiting_hellos() + regions().held();
   for (const std::uint16_t ring : state_.owned) {
     frames += state_.rings[ring]->slots.held();
   }

@@ -49,6 +49,15 @@ class Worker {
     leave_moved(now);
   }
 
+  /// See Region::accept.
+  void accept_for_region(frame::Frame& frame, frame::Instant now) {
+    pipeline_.region.accept(frame, now);
+  }
+
+  region::RegionTable& regions() { return pipeline_.region.table(); }
+
+  const region::RegionTable& regions() const { return pipeline_.region.table(); }
+
   Queue& queue() { return pipeline_.queue; }
 
   CachedPath& cached_path() { return pipeline_.cached_path; }
@@ -133,7 +142,7 @@ class Worker {
 
   const conn::RefusedHellos& refused_hellos() const { return state_.refused; }
 
-  /// Frames in slots, and waiting hellos.
+  /// Frames in slots and of regions, and waiting hellos.
   std::uint64_t held() const;
 
  private:

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "region/outlet.hpp"
+#include "region/region_table.hpp"
+#include "stage/forward.hpp"
+#include "stage/schedule.hpp"
+
+#include <cstdint>
+
+namespace weir::stage {
+
+class Pipeline;
+
+/// Writes what a member of a region writes into the memory of all its members (docs/protocol.md
+/// §13). No packet of a ring comes here.
+class Region : private region::Outlet {
+ public:
+  explicit Region(Pipeline& pipeline);
+
+  /// Takes a RoCE packet to the regions' address. Ends the frame, or holds it.
+  void accept(frame::Frame& frame, frame::Instant now);
+
+  /// Acts on the regions whose time has come.
+  void poll(frame::Instant now);
+
+  region::RegionTable& table() { return table_; }
+
+  const region::RegionTable& table() const { return table_; }
+
+ private:
+  frame::Frame* originate(std::uint32_t bytes) override;
+  void send(frame::Frame& frame, std::uint16_t port, frame::Instant now) override;
+  void consume(frame::Frame& frame) override;
+  void drop(frame::Frame& frame, DropReason reason, frame::Instant now) override;
+
+  Schedule& schedule_;
+  Forward& forward_;
+  region::RegionTable table_;
+};
+
+} // namespace weir::stage
