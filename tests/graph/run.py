@@ -29,6 +29,7 @@ BUILT = ROOT / "build" / "tests" / "graph"
 RUNS = [[str(ROOT / "tests/replay/run.py"), "--unjudged"],  # the stage `replay` judges them
         [str(BUILT / "fabric_watched"), "--seeds", "1:1500", "--jobs", "2"],
         [str(BUILT / "l2_fast_path_watched")],  # only lcores have this path
+        [str(BUILT / "region_watched"), "--gtest_filter=-*Bad*"],
         [str(BUILT / "tree_watched")]]
 
 Rows = list[dict[str, Any]]

@@ -47,6 +47,9 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
   void replace_switch(std::vector<ring::RingSpec> rings,
                       const stage::InlineSwitch::Settings& settings);
 
+  /// Of the switch that there is now. It comes to the switch's timers by itself.
+  region::RegionTable& regions() { return installed().regions(); }
+
   /// Makes the switch learn the station's port, as from an earlier frame.
   void introduce(std::uint16_t port, const wire::MacAddress& mac);
 

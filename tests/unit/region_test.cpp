@@ -1,0 +1,793 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// Regions over the real switch and links that lose, double, delay and damage: members are software
+/// queue pairs. Each seed is a run, and watchers look after each step for what must never happen
+/// (docs/protocol.md §13).
+
+#include "endpoint/packet_writer.hpp"
+#include "network/simulated_network.hpp"
+#include "network/timed_device.hpp"
+#include "region/region.hpp"
+#include "support/sanitized.hpp"
+#include "wire/parse.hpp"
+#include "wire/psn.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::region::region_test {
+namespace {
+
+using network::Dice;
+using network::kPercent;
+using network::LinkTraits;
+using network::Ppm;
+using network::SimulatedNetwork;
+using network::Time;
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::uint32_t kLongestFrame = 2048;
+constexpr std::uint64_t kBase = 0x7f00'0000'1000;
+constexpr std::uint32_t kKey = 0xabcd;
+constexpr std::uint64_t kHelloId = 1'000'000;
+
+wire::MacAddress mac_of(std::uint16_t member) {
+  return {{0x02, 0x30, 0, 0, 0, static_cast<std::uint8_t>(member + 1)}};
+}
+
+wire::IpAddress ip_of(std::uint16_t member) {
+  return *wire::parse_ip("10.0.0." + std::to_string(member + 1));
+}
+
+Address regions_address() {
+  return {*wire::parse_ip("10.0.0.254"), *wire::parse_mac("02:57:45:00:00:01")};
+}
+
+/// What a member writes into the region.
+struct Write {
+  std::uint64_t offset = 0;
+  Bytes bytes;
+  bool has_immediate = false;
+};
+
+/// How a run goes, but for the links' luck.
+struct Plan {
+  RegionSpec spec;
+  std::vector<LinkTraits> links;
+  std::vector<endpoint::Stack> stacks;    // by member
+  std::vector<Time> starts;               // by member: when it is ready and says hello
+  std::vector<std::vector<Write>> writes; // by member
+  std::uint32_t host_window = 64;         // packets
+  Ppm receive_late = 0;                   // which costs an RNR NAK
+  endpoint::Duration ack_timeout = std::chrono::milliseconds(17);
+  std::uint8_t retries = 7;
+  std::uint64_t seed = 1;
+};
+
+/// A host: its queue pair with the switch, its copy of the memory, its writes.
+class Host : public network::Station, private network::Plug {
+ public:
+  Host(SimulatedNetwork& network, const Plan& plan, const RegionBirth& birth, std::uint16_t member,
+       std::uint64_t seed)
+      : network_(network), plan_(plan), birth_(birth), member_(member), memory_(plan.spec.bytes),
+        device_(*this, kLongestFrame), dice_(seed) {
+    network_.attach(member, *this);
+    device_.memory().add(kKey + member, kBase * (member + 1u), memory_);
+    network_.wake(member, plan.starts[member]);
+  }
+
+  void receive(std::span<std::uint8_t> frame) override {
+    ASSERT_NE(queue_pair_, nullptr)
+        << "the switch sent to member " << member_ << ", which has not said hello";
+    watch(frame);
+    device_.receive(frame);
+    act();
+  }
+
+  void expire() override {
+    if (queue_pair_ == nullptr && now() >= plan_.starts[member_]) {
+      begin();
+    }
+    if (queue_pair_ != nullptr) {
+      device_.expire();
+      act();
+    }
+  }
+
+  bool is_done() const { return is_open_ && completed_ == plan_.writes[member_].size(); }
+
+  bool is_open() const { return is_open_; }
+
+  bool has_said_hello() const { return queue_pair_ != nullptr; }
+
+  const Bytes& memory() const { return memory_; }
+
+  /// Writes whose completion it has had.
+  std::size_t completed() const { return completed_; }
+
+  /// Immediates in the order in which they came.
+  const std::vector<std::uint32_t>& immediates() const { return immediates_; }
+
+  endpoint::QueuePair& queue_pair() { return *queue_pair_; }
+
+  /// From now on it does nothing.
+  void die() { is_dead_ = true; }
+
+  void act() {
+    if (is_dead_) {
+      return;
+    }
+    poll();
+    post();
+    device_.transmit();
+  }
+
+ private:
+  Time now() const override { return network_.now(); }
+
+  void send(std::span<const std::uint8_t> frame) override { network_.send(member_, frame); }
+
+  void wake_at(Time time) override { network_.wake(member_, time); }
+
+  void begin() {
+    const MemberSpec& spec = plan_.spec.members[member_];
+    endpoint::QueuePairConfig config;
+    config.local_mac = mac_of(member_);
+    config.remote_mac = regions_address().mac;
+    config.local_ip = ip_of(member_);
+    config.remote_ip = regions_address().ip;
+    config.stack = plan_.stacks[member_];
+    config.local_qp = spec.queue_pair;
+    config.remote_qp = birth_.members[member_].queue_pair;
+    config.send_psn = spec.first_psn;
+    config.receive_psn = birth_.members[member_].first_psn;
+    config.path_mtu = plan_.spec.mtu;
+    config.ack_timeout = plan_.ack_timeout;
+    config.retry_count = plan_.retries;
+    config.window = plan_.host_window;
+    config.rnr_timer = 2; // 20 us
+    config.send_depth = 8;
+    config.receive_depth = 64;
+    queue_pair_ = &device_.create(config);
+    const Token& token = birth_.members[member_].token;
+    hello_.bytes.assign(token.begin(), token.end());
+    post_write(kHelloId, hello_);
+  }
+
+  /// V6: nothing acknowledges what its receiver has not sent.
+  void watch(std::span<const std::uint8_t> frame) {
+    const wire::Packet packet = wire::parse(frame);
+    if (packet.parsed != wire::Parsed::transport) {
+      return;
+    }
+    const auto& bth = wire::view_as<wire::Bth>(frame.data() + packet.bth_offset);
+    wire::ParsedBytes parsed{const_cast<std::uint8_t*>(frame.data()),
+                             static_cast<std::uint32_t>(frame.size())};
+    parsed.packet = packet;
+    if (bth.opcode != static_cast<std::uint8_t>(wire::Opcode::acknowledge) ||
+        !wire::icrc_is_valid(parsed)) {
+      return;
+    }
+    const auto& aeth =
+        wire::view_as<wire::Aeth>(frame.data() + packet.bth_offset + sizeof(wire::Bth));
+    const bool is_ack = wire::kind_of(aeth.syndrome) == wire::SyndromeKind::acknowledge;
+    const std::uint32_t last = is_ack ? packet.psn : wire::psn_add(packet.psn, -1);
+    EXPECT_GE(wire::psn_distance(last, queue_pair_->sent_psn()), 0)
+        << "member " << member_ << " was told that the switch has " << last;
+  }
+
+  void poll() {
+    while (const auto completion = queue_pair_->poll()) {
+      if (completion->kind == endpoint::CompletionKind::receive_write_immediate) {
+        immediates_.push_back(completion->immediate.value_or(0));
+        continue;
+      }
+      if (completion->status != endpoint::Status::success) {
+        continue; // the run's end looks at the queue pair
+      }
+      if (completion->id == kHelloId) {
+        is_open_ = true;
+      } else if (completion->is_send_queue()) {
+        EXPECT_EQ(completion->id, completed_);
+        ++completed_;
+      }
+    }
+  }
+
+  void post() {
+    while (!dice_.chance(plan_.receive_late) &&
+           queue_pair_->post(endpoint::ReceiveRequest{}) == endpoint::PostResult::posted) {
+    }
+    const std::vector<Write>& writes = plan_.writes[member_];
+    while (is_open_ && posted_ < writes.size()) {
+      if (!post_write(posted_, writes[posted_])) {
+        break;
+      }
+      ++posted_;
+    }
+  }
+
+  /// False when the queue pair has no room for it now.
+  bool post_write(std::uint64_t id, const Write& write) {
+    endpoint::SendRequest request;
+    request.id = id;
+    request.kind =
+        write.has_immediate ? endpoint::SendKind::write_immediate : endpoint::SendKind::write;
+    request.data = write.bytes;
+    request.remote_address = birth_.base + write.offset;
+    request.remote_key = birth_.multicast_key;
+    request.immediate = static_cast<std::uint32_t>(member_ << 16u | id);
+    return queue_pair_->post(request) == endpoint::PostResult::posted;
+  }
+
+  SimulatedNetwork& network_;
+  const Plan& plan_;
+  const RegionBirth& birth_;
+  std::uint16_t member_;
+  Bytes memory_;
+  network::TimedDevice device_;
+  Dice dice_;
+  Write hello_;
+  endpoint::QueuePair* queue_pair_ = nullptr;
+  bool is_open_ = false;
+  bool is_dead_ = false;
+  std::size_t posted_ = 0;
+  std::size_t completed_ = 0;
+  std::vector<std::uint32_t> immediates_;
+};
+
+/// A region among hosts.
+class World {
+ public:
+  explicit World(const Plan& plan)
+      : plan_(plan),
+        network_({.links = plan.links, .longest_frame = kLongestFrame, .seed = plan.seed}, {},
+                 {.regions = regions_address()}),
+        birth_(draw(plan)), region_(network_.regions().add(plan.spec, birth_)) {
+    for (std::uint16_t member = 0; member < plan.spec.members.size(); ++member) {
+      hosts_.push_back(
+          std::make_unique<Host>(network_, plan_, birth_, member, plan.seed * 1000 + member));
+    }
+  }
+
+  static RegionBirth draw(const Plan& plan) {
+    Dice dice(plan.seed * 7919);
+    return draw_birth(
+        plan.spec, [&] { return dice.next(); }, [](std::uint32_t) { return false; });
+  }
+
+  std::size_t members() const { return hosts_.size(); }
+
+  Host& host(std::size_t member) { return *hosts_[member]; }
+
+  Region& region() { return region_; }
+
+  SimulatedNetwork& network() { return network_; }
+
+  const RegionBirth& birth() const { return birth_; }
+
+  bool is_done() const {
+    return std::ranges::all_of(hosts_, [](const auto& host) { return host->is_done(); });
+  }
+
+  /// False when nothing can happen any more.
+  bool step() {
+    if (!network_.advance()) {
+      return false;
+    }
+    watch();
+    return true;
+  }
+
+  template <typename Holds>
+  void run_until(Holds&& holds) {
+    constexpr std::uint64_t most_steps = 400'000;
+    std::uint64_t steps = 0;
+    while (!holds() && !testing::Test::HasFailure()) {
+      ASSERT_TRUE(step()) << "nothing under way, no timer, and not everything done";
+      ASSERT_LT(++steps, most_steps) << "no end in sight" << where();
+    }
+  }
+
+  void run_for(Time time) {
+    const Time end = network_.now() + time;
+    network_.wake(0, end);
+    run_until([&] { return network_.now() >= end; });
+  }
+
+  /// For who looks into a standstill.
+  std::string where() {
+    std::string text;
+    for (std::uint16_t member = 0; member < hosts_.size(); ++member) {
+      text += "\nmember " + std::to_string(member) + ": completed " +
+              std::to_string(hosts_[member]->completed()) + ", held " +
+              std::to_string(region_.held_of(member)) + ", unacknowledged " +
+              std::to_string(region_.unacknowledged_by(member));
+    }
+    return text;
+  }
+
+ private:
+  void watch() {
+    for (std::uint16_t member = 0; member < hosts_.size(); ++member) {
+      ASSERT_LE(region_.held_of(member), plan_.spec.window) << "V8";
+      watch_completions(member);
+    }
+    const bool all_said_hello =
+        std::ranges::all_of(hosts_, [](const auto& host) { return host->has_said_hello(); });
+    const bool one_is_open =
+        std::ranges::any_of(hosts_, [](const auto& host) { return host->is_open(); });
+    ASSERT_TRUE(all_said_hello || !one_is_open) << "open before all have said hello";
+    ASSERT_TRUE(network_.engine().accounting().balances()) << "V10";
+  }
+
+  /// V1, where nobody writes to the same bytes twice.
+  void watch_completions(std::uint16_t source) {
+    if (!are_disjoint()) {
+      return;
+    }
+    std::size_t& checked = checked_[source];
+    for (; checked < hosts_[source]->completed(); ++checked) {
+      const Write& write = plan_.writes[source][checked];
+      for (std::size_t target = 0; target < hosts_.size(); ++target) {
+        if (target == source && plan_.spec.loopback == Loopback::off) {
+          continue;
+        }
+        const auto at =
+            hosts_[target]->memory().begin() + static_cast<std::ptrdiff_t>(write.offset);
+        ASSERT_TRUE(std::equal(write.bytes.begin(), write.bytes.end(), at))
+            << "V1: member " << source << " has write " << checked << " complete, member " << target
+            << " has it not";
+      }
+    }
+  }
+
+  bool are_disjoint() {
+    if (!disjoint_) {
+      std::vector<std::uint8_t> taken(plan_.spec.bytes);
+      disjoint_ = true;
+      for (const auto& writes : plan_.writes) {
+        for (const Write& write : writes) {
+          for (std::size_t i = 0; i < write.bytes.size(); ++i) {
+            disjoint_ = *disjoint_ && taken[write.offset + i] == 0;
+            taken[write.offset + i] = 1;
+          }
+        }
+      }
+    }
+    return *disjoint_;
+  }
+
+  Plan plan_;
+  SimulatedNetwork network_;
+  RegionBirth birth_;
+  Region& region_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::array<std::size_t, 8> checked_{};
+  std::optional<bool> disjoint_;
+};
+
+Bytes random_bytes(std::size_t count, Dice& dice) {
+  Bytes bytes(count);
+  std::ranges::generate(bytes, [&dice] { return static_cast<std::uint8_t>(dice.between(1, 255)); });
+  return bytes;
+}
+
+/// Links without a fault, members that are there from the beginning, and nothing to write.
+Plan calm_plan(std::uint16_t members) {
+  Plan plan;
+  plan.spec.id = 7;
+  plan.spec.bytes = 65536;
+  plan.spec.mtu = 256;
+  for (std::uint16_t member = 0; member < members; ++member) {
+    plan.spec.members.push_back({.ip = ip_of(member),
+                                 .port = member,
+                                 .queue_pair = 100u + member,
+                                 .first_psn = 0xfffff0u + member,
+                                 .base = kBase * (member + 1u),
+                                 .key = kKey + member,
+                                 .ack_timeout = 12});
+    plan.links.push_back({.delay = 5000});
+    plan.stacks.push_back(endpoint::Stack::ibta);
+    plan.starts.push_back(1000);
+    plan.writes.emplace_back();
+  }
+  return plan;
+}
+
+TEST(Region, OpensWhenTheLastHasSaidHello) {
+  Plan plan = calm_plan(3);
+  plan.starts = {1000, 50'000'000, 2000};
+  plan.stacks.assign(3, endpoint::Stack::soft_roce); // whose timer a repeated ACK starts anew
+  World world(plan);
+  world.run_for(49'000'000);
+  EXPECT_EQ(world.region().state(), State::forming);
+  for (const std::size_t early : {0, 2}) {
+    EXPECT_FALSE(world.host(early).is_open());
+    EXPECT_EQ(world.host(early).queue_pair().statistics().timeouts, 0u) << "it was kept alive";
+  }
+  world.run_until([&] { return world.is_done(); });
+  EXPECT_EQ(world.region().state(), State::open);
+}
+
+TEST(Region, WritesToAllOthers) {
+  Plan plan = calm_plan(3);
+  Dice dice(1);
+  plan.writes[1] = {{.offset = 300, .bytes = random_bytes(100, dice), .has_immediate = true}};
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  world.run_for(1'000'000);
+  Bytes expected(plan.spec.bytes);
+  std::ranges::copy(plan.writes[1][0].bytes, expected.begin() + 300);
+  EXPECT_EQ(world.host(0).memory(), expected);
+  EXPECT_EQ(world.host(2).memory(), expected);
+  EXPECT_EQ(world.host(1).memory(), Bytes(plan.spec.bytes)) << "its own write came back";
+  EXPECT_EQ(world.host(0).immediates(), std::vector<std::uint32_t>{1u << 16});
+  EXPECT_EQ(world.region().held(), 0u);
+}
+
+/// A WRITE ONLY to the region's first bytes, as the queue pair's first packet.
+Bytes write_only(const endpoint::QueuePairConfig& config, const RegionBirth& birth,
+                 std::span<const std::uint8_t> payload) {
+  endpoint::PacketWriter writer(config);
+  Bytes frame(kLongestFrame);
+  frame.resize(writer.write_request(frame,
+                                    {.opcode = wire::Opcode::write_only,
+                                     .ack_request = endpoint::AckRequest::yes,
+                                     .psn = config.send_psn,
+                                     .remote_address = birth.base,
+                                     .remote_key = birth.multicast_key,
+                                     .message_bytes = static_cast<std::uint32_t>(payload.size()),
+                                     .immediate = 0},
+                                    {payload, {}}));
+  return frame;
+}
+
+std::uint64_t drops_of(World& world, DropReason reason) {
+  return world.network().engine().accounting().frames.dropped[static_cast<std::size_t>(reason)];
+}
+
+/// What a member has sent, once more, from somewhere else; and for another queue pair.
+TEST(Region, TakesNothingFromElsewhere) {
+  Plan plan = calm_plan(3);
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  endpoint::QueuePairConfig config = world.host(0).queue_pair().config();
+  config.send_psn = wire::psn_add(config.send_psn, 1); // the one behind the hello
+  const auto forge = [&](const endpoint::QueuePairConfig& forged, std::uint16_t port) {
+    world.network().send(port, write_only(forged, world.birth(), Bytes(8, 0xee)));
+    world.run_for(1'000'000);
+  };
+  forge(config, 1);
+  EXPECT_EQ(drops_of(world, DropReason::region_elsewhere), 1u) << "another port";
+  endpoint::QueuePairConfig other = config;
+  other.local_ip = ip_of(1);
+  forge(other, 0);
+  EXPECT_EQ(drops_of(world, DropReason::region_elsewhere), 2u) << "another address";
+  other = config;
+  other.remote_qp ^= 1;
+  forge(other, 0);
+  EXPECT_EQ(drops_of(world, DropReason::region_unknown), 1u) << "another queue pair";
+  EXPECT_EQ(world.region().counters().accepted, 0u);
+  world.network().from_switch(0).set_down(); // the member did not send it, so it must not hear
+  forge(config, 0);
+  EXPECT_EQ(world.region().counters().accepted, 1u) << "the same from the member is taken";
+}
+
+/// Without its token nobody joins, and a host that was not told cannot guess it.
+TEST(Region, OpensForTokensAlone) {
+  Plan plan = calm_plan(2);
+  plan.starts[1] = 20'000'000;
+  World world(plan);
+  world.run_for(1'000'000);
+  endpoint::QueuePairConfig config = world.host(0).queue_pair().config();
+  config.local_ip = ip_of(1);
+  config.remote_qp = world.birth().members[1].queue_pair;
+  config.send_psn = plan.spec.members[1].first_psn;
+  const auto say = [&](const RegionBirth& birth, const Token& token) {
+    world.network().send(1, write_only(config, birth, token));
+    world.run_for(100'000);
+  };
+  Token token = world.birth().members[1].token;
+  for (std::uint8_t& byte : token) {
+    byte ^= 0x01;
+    say(world.birth(), token);
+    byte ^= 0x01;
+  }
+  RegionBirth guessed = world.birth();
+  ++guessed.multicast_key;
+  say(guessed, token);
+  EXPECT_EQ(world.region().state(), State::forming);
+  EXPECT_EQ(drops_of(world, DropReason::region_early), kTokenBytes + 1);
+  world.run_until([&] { return world.is_done(); }); // the member itself says it
+}
+
+/// V6, for the switch: a member that acknowledges what it was not sent frees nothing.
+TEST(Region, BelievesNoGhost) {
+  Plan plan = calm_plan(3);
+  Dice dice(5);
+  plan.writes[0] = {{.offset = 0, .bytes = random_bytes(100, dice)}};
+  World world(plan);
+  world.run_until([&] { return world.host(0).is_open() && world.host(2).is_open(); });
+  world.network().from_switch(2).set_down(); // its copy does not come
+  endpoint::PacketWriter writer(world.host(2).queue_pair().config());
+  const std::uint32_t first = world.birth().members[2].first_psn;
+  world.run_for(20'000);
+  for (const std::uint32_t ahead : {1u, 2u, 1u << 20}) {
+    Bytes ghost(kLongestFrame);
+    ghost.resize(
+        writer.write_acknowledge(ghost, {wire::kAckUnlimited, wire::psn_add(first, ahead), 0}));
+    world.network().send(2, ghost);
+  }
+  world.run_for(1'000'000);
+  EXPECT_EQ(drops_of(world, DropReason::region_ghost), 3u);
+  EXPECT_EQ(world.host(0).completed(), 0u);
+  EXPECT_EQ(world.region().held(), 1u);
+}
+
+/// A queue pair is one region's: what a former one had under way for it never comes.
+TEST(Region, EndsWhenANewerOneHasItsQueuePairs) {
+  Plan plan = calm_plan(2);
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  RegionSpec spec = plan.spec;
+  spec.id = 8;
+  Region& newer = world.network().regions().add(spec, World::draw({.spec = spec, .seed = 99}));
+  EXPECT_EQ(world.region().state(), State::open) << "as long as nobody says hello";
+  for (std::uint16_t member = 0; member < 2; ++member) {
+    endpoint::QueuePairConfig config = world.host(member).queue_pair().config();
+    config.remote_qp = newer.birth().members[member].queue_pair;
+    world.network().send(member,
+                         write_only(config, newer.birth(), newer.birth().members[member].token));
+  }
+  world.run_for(100'000);
+  EXPECT_EQ(newer.state(), State::open);
+  EXPECT_EQ(world.region().why_ended(), End::superseded);
+  const std::uint64_t answers = world.region().counters().answers;
+  endpoint::QueuePairConfig config = world.host(0).queue_pair().config();
+  config.send_psn = wire::psn_add(config.send_psn, 1);
+  world.network().send(0, write_only(config, world.birth(), Bytes(8, 1)));
+  world.run_for(1'000'000);
+  EXPECT_GE(drops_of(world, DropReason::region_ended), 1u);
+  EXPECT_EQ(world.region().counters().answers, answers) << "it says nothing more";
+}
+
+/// Several packets, the last one not full, and one of no bytes at all.
+TEST(Region, WritesMessagesOfManyPackets) {
+  Plan plan = calm_plan(2);
+  Dice dice(2);
+  plan.writes[0] = {{.offset = 1, .bytes = random_bytes(5 * 256 + 3, dice)},
+                    {.offset = 0, .bytes = {}, .has_immediate = true},
+                    {.offset = 8000, .bytes = random_bytes(2 * 256, dice), .has_immediate = true}};
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  world.run_for(1'000'000);
+  EXPECT_EQ(world.host(1).immediates(), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(world.region().counters().again, 0u);
+  EXPECT_EQ(world.region().counters().asked, 0u);
+}
+
+/// A host may send more than the region holds of it; what does not fit is asked for again.
+TEST(Region, AsksForWhatItHadNoRoomFor) {
+  Plan plan = calm_plan(2);
+  plan.spec.window = 4;
+  Dice dice(3);
+  plan.writes[0] = {{.offset = 0, .bytes = random_bytes(40 * 256, dice)}};
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  EXPECT_GT(world.region().counters().asked, 0u);
+  EXPECT_EQ(world.host(0).queue_pair().statistics().timeouts, 0u);
+}
+
+/// V7: nothing is heard of a target, and the others keep their queue pairs.
+TEST(Region, EndsWhenATargetIsSilentForPatience) {
+  Plan plan = calm_plan(3);
+  plan.spec.patience_ms = 500;
+  plan.retries = 1;
+  plan.stacks.assign(3, endpoint::Stack::soft_roce); // whose timer a repeated ACK starts anew
+  Dice dice(4);
+  plan.writes[0] = {{.offset = 0, .bytes = random_bytes(100, dice)}};
+  World world(plan);
+  world.run_until([&] { return world.host(2).is_open(); });
+  world.network().to_switch(2).set_down();
+  world.run_for(450'000'000);
+  EXPECT_EQ(world.region().state(), State::open);
+  EXPECT_EQ(world.host(0).queue_pair().state(), endpoint::QueuePair::State::ready);
+  world.run_for(100'000'000);
+  EXPECT_EQ(world.region().why_ended(), End::silent);
+  EXPECT_EQ(world.host(0).queue_pair().failure(), endpoint::Status::remote_operational)
+      << "it asked by its timer, and was told";
+  EXPECT_EQ(world.host(0).completed(), 0u);
+  EXPECT_EQ(world.region().held(), 0u);
+  world.run_for(600'000'000);
+  EXPECT_EQ(world.network().regions().with_id(7), nullptr) << "it is forgotten";
+}
+
+/// What one member must not do, how it is told, and why the region has ended then.
+struct Breach {
+  std::string what;
+  Write write;
+  std::uint32_t key = 0; // xor
+  endpoint::SendKind kind = endpoint::SendKind::write;
+  endpoint::Status told{};
+};
+
+void PrintTo(const Breach& breach, std::ostream* stream) {
+  *stream << breach.what;
+}
+
+class RegionBreach : public testing::TestWithParam<Breach> {};
+
+TEST_P(RegionBreach, EndsTheRegion) {
+  const Breach& breach = GetParam();
+  Plan plan = calm_plan(3);
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  endpoint::SendRequest request;
+  request.kind = breach.kind;
+  request.data = breach.write.bytes;
+  request.remote_address = world.birth().base + breach.write.offset;
+  request.remote_key = world.birth().multicast_key ^ breach.key;
+  world.host(1).queue_pair().post(request);
+  world.host(1).act();
+  world.run_for(1'000'000);
+  EXPECT_EQ(world.region().why_ended(), End::broken);
+  EXPECT_EQ(world.host(1).queue_pair().failure(), breach.told);
+  for (const std::size_t other : {0, 2}) {
+    EXPECT_EQ(world.host(other).memory(), Bytes(plan.spec.bytes)) << "V5";
+    EXPECT_EQ(world.host(other).queue_pair().state(), endpoint::QueuePair::State::ready)
+        << "nobody is told unasked";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RegionBreach,
+    testing::Values(Breach{.what = "a byte too long",
+                           .write = {.offset = 65536 - 299, .bytes = Bytes(300, 1)},
+                           .told = endpoint::Status::remote_access},
+                    Breach{.what = "many packets, too long",
+                           .write = {.offset = 65536 - 999, .bytes = Bytes(1000, 1)},
+                           .told = endpoint::Status::remote_access},
+                    Breach{.what = "before the region",
+                           .write = {.offset = UINT64_MAX, .bytes = Bytes(2, 1)},
+                           .told = endpoint::Status::remote_access},
+                    Breach{.what = "another key",
+                           .write = {.offset = 0, .bytes = Bytes(8, 1)},
+                           .key = 1,
+                           .told = endpoint::Status::remote_access},
+                    Breach{.what = "a send",
+                           .write = {.offset = 0, .bytes = Bytes(8, 1)},
+                           .kind = endpoint::SendKind::send,
+                           .told = endpoint::Status::remote_invalid_request}));
+
+/// Each writes into a part of the region that is its own, behind what it has written before.
+void add_disjoint_writes(Plan& plan, Dice& dice) {
+  const std::uint64_t share = plan.spec.bytes / plan.writes.size();
+  for (std::size_t member = 0; member < plan.writes.size(); ++member) {
+    std::uint64_t at = member * share;
+    const std::uint64_t count = dice.between(1, 16);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::size_t bytes = dice.below(dice.pick({2u, 257u, 2000u}));
+      if (at + bytes > (member + 1) * share) {
+        break;
+      }
+      plan.writes[member].push_back({.offset = at,
+                                     .bytes = random_bytes(bytes, dice),
+                                     .has_immediate = dice.chance(40 * kPercent)});
+      at += bytes;
+    }
+  }
+}
+
+/// All write everywhere.
+void add_meeting_writes(Plan& plan, Dice& dice) {
+  for (std::vector<Write>& writes : plan.writes) {
+    const std::uint64_t count = dice.between(1, 16);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::size_t bytes = dice.below(dice.pick({2u, 257u, 2000u}));
+      writes.push_back({.offset = dice.below(3000),
+                        .bytes = random_bytes(bytes, dice),
+                        .has_immediate = dice.chance(40 * kPercent)});
+    }
+  }
+}
+
+Plan random_plan(std::uint64_t seed) {
+  Dice dice(seed);
+  Plan plan = calm_plan(static_cast<std::uint16_t>(dice.between(2, 4)));
+  plan.seed = seed;
+  plan.spec.bytes = 16384;
+  plan.spec.window = static_cast<std::uint32_t>(dice.between(2, 40));
+  plan.spec.loopback = dice.pick({Loopback::off, Loopback::on});
+  plan.host_window = dice.pick({2u, 8u, 32u});
+  plan.receive_late = dice.chance(30 * kPercent) ? 50 * kPercent : 0;
+  plan.retries = endpoint::kRetryForever;
+  const bool is_bad = dice.chance(80 * kPercent);
+  for (std::size_t member = 0; member < plan.links.size(); ++member) {
+    LinkTraits& link = plan.links[member];
+    plan.stacks[member] = dice.pick({endpoint::Stack::ibta, endpoint::Stack::soft_roce});
+    plan.starts[member] = 1000 + dice.below(dice.pick({1u, 100'000u, 30'000'000u}));
+    plan.spec.members[member].first_psn = static_cast<std::uint32_t>(
+        dice.chance(50 * kPercent) ? 0xffffff - dice.below(60) : dice.below(1 << 24));
+    link.spread = 60'000;
+    link.late = static_cast<Ppm>(is_bad ? dice.below(11) * kPercent : 0);
+    link.loss = static_cast<Ppm>(is_bad ? dice.below(10) * kPercent : 0);
+    link.duplication = static_cast<Ppm>(is_bad ? dice.below(11) * kPercent : 0);
+    link.corruption = static_cast<Ppm>(is_bad ? dice.below(3) * kPercent : 0);
+    link.order = dice.pick({LinkTraits::Order::kept, LinkTraits::Order::free});
+  }
+  if (dice.chance(50 * kPercent)) {
+    add_disjoint_writes(plan, dice);
+  } else {
+    add_meeting_writes(plan, dice);
+  }
+  return plan;
+}
+
+/// V4: of what two members have both had, the order is the same.
+void check_order(const std::vector<std::uint32_t>& one, const std::vector<std::uint32_t>& other) {
+  const std::set<std::uint32_t> of_one(one.begin(), one.end());
+  const std::set<std::uint32_t> of_other(other.begin(), other.end());
+  EXPECT_EQ(of_one.size(), one.size()) << "V4: executed twice";
+  const auto common = [](const std::vector<std::uint32_t>& all, const std::set<std::uint32_t>& in) {
+    std::vector<std::uint32_t> found;
+    std::ranges::copy_if(all, std::back_inserter(found),
+                         [&in](std::uint32_t number) { return in.contains(number); });
+    return found;
+  };
+  EXPECT_EQ(common(one, of_other), common(other, of_one)) << "V4";
+}
+
+void check_end(World& world, const Plan& plan) {
+  EXPECT_EQ(world.region().state(), State::open);
+  EXPECT_EQ(world.region().held(), 0u) << "W3";
+  for (std::size_t member = 0; member < world.members(); ++member) {
+    Host& host = world.host(member);
+    EXPECT_EQ(host.queue_pair().state(), endpoint::QueuePair::State::ready) << "V5, V7";
+    std::size_t expected = 0;
+    for (std::size_t source = 0; source < world.members(); ++source) {
+      if (source != member || plan.spec.loopback == Loopback::on) {
+        expected += static_cast<std::size_t>(
+            std::ranges::count_if(plan.writes[source], &Write::has_immediate));
+      }
+    }
+    EXPECT_EQ(host.immediates().size(), expected) << "of member " << member;
+    check_order(host.immediates(), world.host(0).immediates());
+    if (plan.spec.loopback == Loopback::on) {
+      EXPECT_EQ(host.memory(), world.host(0).memory()) << "V4: with loopback all copies are alike";
+    }
+  }
+}
+
+TEST(Region, HoldsUnderBadLinks) {
+  constexpr std::uint64_t seeds = test::rounds(1500);
+  Counters total;
+  for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Plan plan = random_plan(seed);
+    World world(plan);
+    ASSERT_NO_FATAL_FAILURE(world.run_until([&] { return world.is_done(); }));
+    for (std::size_t member = 0; member < world.members(); ++member) {
+      world.network().from_switch(static_cast<std::uint16_t>(member)).become_reliable();
+      world.network().to_switch(static_cast<std::uint16_t>(member)).become_reliable();
+    }
+    ASSERT_NO_FATAL_FAILURE(world.run_for(200'000'000)); // what is late must do no harm
+    check_end(world, plan);
+    total.again += world.region().counters().again;
+    total.asked += world.region().counters().asked;
+  }
+  // A simulation without these events would show nothing.
+  EXPECT_GT(total.again, seeds);
+  EXPECT_GT(total.asked, seeds);
+}
+
+} // namespace
+} // namespace weir::region::region_test
