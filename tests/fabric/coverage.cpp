@@ -60,6 +60,17 @@ std::string_view why_unreachable(DropReason reason) {
     return "all hosts and switches have the right operators (by_operator_test)";
   case DropReason::disagree_payload:
     return "equal shapes and packet numbers have equal payloads, which classification has checked";
+  case DropReason::region_unknown:
+  case DropReason::region_elsewhere:
+  case DropReason::region_early:
+  case DropReason::region_gap:
+  case DropReason::region_repeat:
+  case DropReason::region_window:
+  case DropReason::region_request:
+  case DropReason::region_key:
+  case DropReason::region_ghost:
+  case DropReason::region_ended:
+    return "there are no regions (region_test)";
   default:
     return {};
   }

@@ -767,9 +767,14 @@ void check_end(World& world, const Plan& plan) {
   }
 }
 
+constexpr std::array kUsualDrops{DropReason::bad_icrc,      DropReason::region_gap,
+                                 DropReason::region_repeat, DropReason::region_window,
+                                 DropReason::region_early,  DropReason::region_unknown};
+
 TEST(Region, HoldsUnderBadLinks) {
   constexpr std::uint64_t seeds = test::rounds(1500);
   Counters total;
+  std::array<std::uint64_t, kUsualDrops.size()> drops{};
   for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Plan plan = random_plan(seed);
@@ -783,10 +788,16 @@ TEST(Region, HoldsUnderBadLinks) {
     check_end(world, plan);
     total.again += world.region().counters().again;
     total.asked += world.region().counters().asked;
+    for (std::size_t i = 0; i < kUsualDrops.size(); ++i) {
+      drops[i] += drops_of(world, kUsualDrops[i]);
+    }
   }
   // A simulation without these events would show nothing.
   EXPECT_GT(total.again, seeds);
   EXPECT_GT(total.asked, seeds);
+  for (std::size_t i = 0; i < drops.size(); ++i) {
+    EXPECT_GT(drops[i], seeds / 10) << name_of(kUsualDrops[i]);
+  }
 }
 
 } // namespace

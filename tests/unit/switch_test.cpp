@@ -1424,6 +1424,16 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::operator_disagrees, "a kernel of an operator (by_operator_test)"},
     {DropReason::disagree_payload,
      "the classifier has held each payload's size against the message's shape (slot_test)"},
+    {DropReason::region_unknown, "a region (region_test)"},
+    {DropReason::region_elsewhere, "a region (region_test)"},
+    {DropReason::region_early, "a region (region_test)"},
+    {DropReason::region_gap, "a region (region_test)"},
+    {DropReason::region_repeat, "a region (region_test)"},
+    {DropReason::region_window, "a region (region_test)"},
+    {DropReason::region_request, "a region (region_test)"},
+    {DropReason::region_key, "a region (region_test)"},
+    {DropReason::region_ghost, "a region (region_test)"},
+    {DropReason::region_ended, "a region (region_test)"},
 };
 
 // ---- What goes before what (protocol I12). ----
