@@ -101,8 +101,9 @@ Requester::Outcome Requester::take(std::uint8_t syndrome, std::uint32_t psn, std
   if (ahead >= static_cast<std::int64_t>(sent_end_ - copies_.first())) {
     return Outcome::ghost;
   }
-  if (ahead < 0) {
-    return Outcome::taken; // it was overtaken
+  const bool is_reserved = wire::kind_of(syndrome) == wire::SyndromeKind::reserved;
+  if (ahead < 0 || is_reserved) {
+    return Outcome::taken; // it was overtaken, or says nothing that is known
   }
   const bool is_ack = wire::kind_of(syndrome) == wire::SyndromeKind::acknowledge;
   const std::uint64_t end = copies_.first() + static_cast<std::uint64_t>(ahead) + (is_ack ? 1 : 0);

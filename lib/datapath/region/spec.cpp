@@ -43,7 +43,7 @@ std::string find_defect_of_member(const RegionSpec& spec, std::size_t number) {
       {"ack timeout", member.ack_timeout, 1, 31},
       {"base", member.base, 0, std::numeric_limits<std::uint64_t>::max() - spec.bytes + 1},
   };
-  if (const std::string excess = find_excess(where, limits); !excess.empty()) {
+  if (std::string excess = find_excess(where, limits); !excess.empty()) {
     return excess;
   }
   if (member.ip.is_v4() != spec.members.front().ip.is_v4()) {
@@ -64,7 +64,7 @@ std::string find_defect(const RegionSpec& spec) {
       {"window", spec.window, 2, kMostWindow},
       {"patience (ms)", spec.patience_ms, 1, 86'400'000},
   };
-  if (const std::string excess = find_excess(where, limits); !excess.empty()) {
+  if (std::string excess = find_excess(where, limits); !excess.empty()) {
     return excess;
   }
   if (!std::has_single_bit(spec.mtu)) {
@@ -72,7 +72,7 @@ std::string find_defect(const RegionSpec& spec) {
   }
   std::set<std::tuple<wire::IpAddress, std::uint32_t>> seen;
   for (std::size_t number = 0; number < spec.members.size(); ++number) {
-    if (const std::string defect = find_defect_of_member(spec, number); !defect.empty()) {
+    if (std::string defect = find_defect_of_member(spec, number); !defect.empty()) {
       return defect;
     }
     const MemberSpec& member = spec.members[number];
