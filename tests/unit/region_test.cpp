@@ -636,15 +636,16 @@ TEST_P(RegionBreach, EndsTheRegion) {
   request.data = breach.write.bytes;
   request.remote_address = world.birth().base + breach.write.offset;
   request.remote_key = world.birth().multicast_key ^ breach.key;
+  const std::uint64_t answers = world.region().counters().answers;
   world.host(1).queue_pair().post(request);
   world.host(1).act();
   world.run_for(1'000'000);
   EXPECT_EQ(world.region().why_ended(), End::broken);
   EXPECT_EQ(world.host(1).queue_pair().failure(), breach.told);
+  EXPECT_EQ(world.region().counters().answers, answers + 1) << "nobody is told unasked";
   for (const std::size_t other : {0, 2}) {
     EXPECT_EQ(world.host(other).memory(), Bytes(plan.spec.bytes)) << "V5";
-    EXPECT_EQ(world.host(other).queue_pair().state(), endpoint::QueuePair::State::ready)
-        << "nobody is told unasked";
+    EXPECT_EQ(world.host(other).queue_pair().state(), endpoint::QueuePair::State::ready);
   }
 }
 
