@@ -35,6 +35,7 @@ using network::Time;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint32_t kLongestFrame = 2048;
+constexpr std::size_t kMtu = 256;
 constexpr std::uint64_t kBase = 0x7f00'0000'1000;
 constexpr std::uint32_t kKey = 0xabcd;
 constexpr std::uint64_t kHelloId = 1'000'000;
@@ -387,7 +388,7 @@ Plan calm_plan(std::uint16_t members) {
   Plan plan;
   plan.spec.id = 7;
   plan.spec.bytes = 65536;
-  plan.spec.mtu = 256;
+  plan.spec.mtu = kMtu;
   for (std::uint16_t member = 0; member < members; ++member) {
     plan.spec.members.push_back({.ip = ip_of(member),
                                  .port = member,
@@ -565,9 +566,9 @@ TEST(Region, EndsWhenANewerOneHasItsQueuePairs) {
 TEST(Region, WritesMessagesOfManyPackets) {
   Plan plan = calm_plan(2);
   Dice dice(2);
-  plan.writes[0] = {{.offset = 1, .bytes = random_bytes(5 * 256 + 3, dice)},
+  plan.writes[0] = {{.offset = 1, .bytes = random_bytes(5 * kMtu + 3, dice)},
                     {.offset = 0, .bytes = {}, .has_immediate = true},
-                    {.offset = 8000, .bytes = random_bytes(2 * 256, dice), .has_immediate = true}};
+                    {.offset = 8000, .bytes = random_bytes(2 * kMtu, dice), .has_immediate = true}};
   World world(plan);
   world.run_until([&] { return world.is_done(); });
   world.run_for(1'000'000);
@@ -581,7 +582,7 @@ TEST(Region, AsksForWhatItHadNoRoomFor) {
   Plan plan = calm_plan(2);
   plan.spec.window = 4;
   Dice dice(3);
-  plan.writes[0] = {{.offset = 0, .bytes = random_bytes(40 * 256, dice)}};
+  plan.writes[0] = {{.offset = 0, .bytes = random_bytes(40 * kMtu, dice)}};
   World world(plan);
   world.run_until([&] { return world.is_done(); });
   EXPECT_GT(world.region().counters().asked, 0u);
