@@ -2,43 +2,24 @@
 #include "host/api/ring_claim.hpp"
 
 #include "host/base/error.hpp"
-#include "host/base/fork_watch.hpp"
+#include "host/base/per_process.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <utility>
 
 namespace weir::host {
 
 /// What the groups of this process have.
-class RingRegister {
- public:
-  using Entry = std::pair<wire::IpAddress, std::uint32_t>;
-
-  explicit RingRegister(const RingRegister* before) : before_(before) {}
-
-  /// That of this process: a child made by fork has one of its own, whose mutex is free. Never
-  /// destroyed, because static objects may have groups.
-  static RingRegister& instance();
-
-  bool is_here() const { return birthplace_.is_here(); }
-
+struct RingRegister {
   std::mutex mutex;
-  std::map<Entry, RingHolder> taken; // guarded by the mutex
-
- private:
-  const Birthplace birthplace_;
-  [[maybe_unused]] const RingRegister* const before_; // its parent's, for who looks for leaks
+  std::map<std::pair<wire::IpAddress, std::uint32_t>, RingHolder> taken; // guarded by the mutex
 };
 
 namespace {
-
-constinit std::atomic<RingRegister*> current_register = nullptr;
 
 Error ring_is_taken(const wire::IpAddress& own, std::uint16_t rank, std::uint32_t ring) {
   return {ErrorCode::mismatch, rank,
@@ -59,20 +40,9 @@ Error rank_is_here(const wire::IpAddress& own, const RingHolder& first, const Ri
 
 } // namespace
 
-RingRegister& RingRegister::instance() {
-  RingRegister* found = current_register.load();
-  while (found == nullptr || !found->is_here()) {
-    auto fresh = std::make_unique<RingRegister>(found);
-    if (current_register.compare_exchange_strong(found, fresh.get())) {
-      return *fresh.release();
-    }
-  }
-  return *found;
-}
-
 RingClaim::RingClaim(const wire::IpAddress& own, const RingHolder& holder,
                      std::vector<std::uint32_t> rings)
-    : register_(RingRegister::instance()), own_(own), rings_(std::move(rings)) {
+    : register_(of_this_process<RingRegister>()), own_(own), rings_(std::move(rings)) {
   const std::lock_guard lock(register_.mutex);
   for (const std::uint32_t ring : rings_) {
     const auto taken = register_.taken.find({own_, ring});
@@ -83,12 +53,12 @@ RingClaim::RingClaim(const wire::IpAddress& own, const RingHolder& holder,
     }
   }
   for (const std::uint32_t ring : rings_) {
-    register_.taken.emplace(RingRegister::Entry(own_, ring), holder);
+    register_.taken.emplace(std::pair(own_, ring), holder);
   }
 }
 
 void RingClaim::release() {
-  if (!register_.is_here()) { // the parent's
+  if (!birthplace_.is_here()) { // the register is the parent's
     return;
   }
   const std::lock_guard lock(register_.mutex);

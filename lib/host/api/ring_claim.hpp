@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/base/fork_watch.hpp"
 #include "wire/address.hpp"
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace weir::host {
 
-class RingRegister;
+struct RingRegister;
 
 /// A rank of one run of a group.
 struct RingHolder {
@@ -35,6 +36,7 @@ class RingClaim {
   void release();
 
  private:
+  const Birthplace birthplace_;
   RingRegister& register_;
   const wire::IpAddress own_;
   const std::vector<std::uint32_t> rings_;
