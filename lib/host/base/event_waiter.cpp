@@ -9,8 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <poll.h>
-#include <span>
 #include <stdexcept>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -48,6 +46,12 @@ timespec until(Deadline deadline) {
 }
 
 } // namespace
+
+/// By ppoll, because epoll's own timeout has milliseconds.
+void poll_until(std::span<pollfd> entries, Deadline deadline) {
+  const timespec limit = until(deadline);
+  ppoll(entries.data(), entries.size(), deadline == Deadline::max() ? nullptr : &limit, nullptr);
+}
 
 Bell::Bell() : event_([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }) {
   if (!event_) {
@@ -89,18 +93,16 @@ void EventWaiter::turn_callers_away(const Socket& listener) {
   watch(listener.get(), Source::callers);
 }
 
-/// By ppoll, because epoll's own timeout has milliseconds.
 bool EventWaiter::sleep_until(Deadline deadline, Bell& bell) {
-  const timespec limit = until(deadline);
-  std::array<pollfd, 2> entries{{{events_.get(), POLLIN, 0}, {bell.event_.get(), POLLIN, 0}}};
-  ppoll(entries.data(), entries.size(), deadline == Deadline::max() ? nullptr : &limit, nullptr);
+  std::array<pollfd, 2> entries{{{events_.get(), POLLIN, 0}, {bell.descriptor(), POLLIN, 0}}};
+  poll_until(entries, deadline);
   if (entries[1].revents != 0) {
     bell.silence();
   }
-  return entries[0].revents != 0 && has_control_event();
+  return entries[0].revents != 0 && hear();
 }
 
-bool EventWaiter::has_control_event() {
+bool EventWaiter::hear() {
   std::array<epoll_event, 16> ready;
   const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()), 0);
   const auto events = std::span(ready).first(static_cast<std::size_t>(std::max(count, 0)));

@@ -4,11 +4,16 @@
 #include "host/base/stream.hpp"
 
 #include <cstdint>
+#include <poll.h>
+#include <span>
 
 namespace weir::host {
 
 /// In place of a descriptor: nothing tells when there is work.
 inline constexpr int kNoDescriptor = -1;
+
+/// As poll(2). Deadline::max(): for ever.
+void poll_until(std::span<pollfd> entries, Deadline deadline);
 
 /// Ends the sleep of the one thread that sleeps by it. If it does not sleep, its next sleep is over
 /// at once.
@@ -20,11 +25,12 @@ class Bell {
   /// From any thread. Never blocks.
   void ring();
 
- private:
-  friend class EventWaiter;
-
+  /// For the thread that sleeps, which watches the descriptor.
   void silence();
 
+  int descriptor() const { return event_.get(); }
+
+ private:
   Socket event_;
 };
 
@@ -52,9 +58,13 @@ class EventWaiter {
   /// Returns at the deadline at the latest. True if a connection to another rank is readable.
   bool sleep_until(Deadline deadline, Bell& bell);
 
- private:
-  bool has_control_event();
+  /// Readable when a sleep would be over, for a thread that sleeps elsewhere. It calls hear() then.
+  int descriptor() const { return events_.get(); }
 
+  /// Turns callers away. True if a connection to another rank is readable.
+  bool hear();
+
+ private:
   Socket events_;
   const Socket* listener_ = nullptr;
 };
