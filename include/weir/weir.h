@@ -99,7 +99,7 @@ typedef enum weir_missing_rings {
 
 /* Who drives the calls that no thread waits for. */
 typedef enum weir_progress {
-  WEIR_PROGRESS_THREAD = 0, /* a thread of the group's, unless the program tests all the time */
+  WEIR_PROGRESS_THREAD = 0, /* a thread of the library's, unless the program tests all the time */
   WEIR_PROGRESS_CALLER = 1  /* only weir_test, weir_group_progress and the waiting calls */
 } weir_progress;
 
@@ -570,8 +570,8 @@ void weir_release(weir_request* request); /* the same; NULL: does nothing */
 typedef void (*weir_done_function)(void* argument, weir_status status);
 
 /* Has `function` called exactly once when the request is done; if it is done, before this call
- * returns, unless callbacks of its group are being called. Otherwise by the group's thread, or by
- * one in weir_test, weir_group_progress, weir_group_close or a call that waits; never in
+ * returns, unless callbacks of its group are being called. Otherwise by the library's thread, or
+ * by one in weir_test, weir_group_progress, weir_group_close or a call that waits; never in
  * weir_start_... or weir_group_abort. The group's callbacks come one at a time, in the order of the
  * requests' ends. None comes after weir_group_close has returned.
  *

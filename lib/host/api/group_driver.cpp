@@ -13,10 +13,10 @@
 namespace weir::host {
 namespace {
 
-// A caller that has just gone may come again; the own thread does not take over at once.
+// A caller that has just gone may come again; the process's thread does not take over at once.
 constexpr auto kHandOver = std::chrono::milliseconds(1);
-// Callers that look so often, each time so soon after the last, do the own thread's work as well as
-// it does. They may be held up now and then.
+// Callers that look so often, each time so soon after the last, do that thread's work as well as it
+// does. They may be held up now and then.
 constexpr unsigned kOften = 8;
 constexpr unsigned kMostVisits = 2 * kOften;
 constexpr auto kSoon = std::chrono::microseconds(100);
@@ -56,7 +56,9 @@ GroupDriver::GroupDriver(GroupOptions options, Membership membership)
     : options_(with_rings(std::move(options), membership.rings)),
       membership_(std::move(membership)), requests_(membership_) {
   if (options_.progress == ProgressBy::thread) {
-    thread_ = std::thread([this] { attend(); });
+    const Lock lock(mutex_);
+    Attended& self = *this;
+    seat_ = std::make_unique<ProgressThreads::Seat>(self, membership_.waiter->descriptor());
   }
   if (membership_.held_rings) {
     membership_.held_rings->when_ended([this](std::string_view why) { abort(why); });
@@ -131,8 +133,8 @@ void GroupDriver::call_back_while_waiting(Lock& lock) {
 
 /// There is something new to do for the thread that drives.
 void GroupDriver::end_sleep() {
-  if (is_asleep_) {
-    own_bell_.ring();
+  if (is_asleep_ && seat_) {
+    seat_->call();
   }
   if (is_stepping_) {
     membership_.bell->ring();
@@ -149,7 +151,10 @@ void GroupDriver::hand_over() {
 
 void GroupDriver::end_rest() {
   is_resting_ = false;
-  wake_.notify_one();
+  is_pausing_ = true;
+  if (seat_) {
+    seat_->call();
+  }
 }
 
 /// Throws in a child made by fork: there the mutex may stay locked for ever, and the connections
@@ -317,7 +322,7 @@ bool GroupDriver::wait_until(Request& request, Deadline deadline) {
         call_back_while_waiting(lock);
       }
     } else if (waiters_ == 1) {
-      give_way(lock); // the own thread is driving, and stops after this step
+      give_way(lock); // the process's thread is driving, and stops after this step
     } else {
       changed_.wait_until(lock, std::min(deadline, now + kLongWait));
     }
@@ -339,60 +344,62 @@ void GroupDriver::keep_for_ever(std::shared_ptr<GroupDriver> driver) {
   kept->push_back(std::move(driver));
 }
 
-/// Body of the own thread.
-void GroupDriver::attend() {
+/// By a thread of the process's.
+Rest GroupDriver::attend(Wakening wakening) {
+  const bool hears_control = wakening == Wakening::by_descriptor && membership_.waiter->hear();
   Lock lock(mutex_);
-  while (!closing_) {
-    if (is_visited_) {
-      wake_.wait_for(lock, kHandOver);
-    } else if (may_call_back()) {
-      call_back(lock);
-    } else if (!is_own_turn()) {
-      leave_it_to_others(lock);
-    } else if (callers_come_often()) {
-      wait_for_pause(lock);
-    } else if (!step(lock, Deadline::min()) && may_sleep()) {
-      sleep(lock);
-    }
+  is_asleep_ = false;
+  hears_control_ |= hears_control;
+  if (closing_) {
+    return {};
   }
+  if (is_visited_) {
+    return {.end = Clock::now() + kHandOver};
+  }
+  if (may_call_back()) {
+    call_back(lock);
+    return kNoRest;
+  }
+  if (is_pausing_ && callers_come_often()) {
+    return until_pause();
+  }
+  is_pausing_ = false;
+  if (!is_own_turn()) {
+    return leave_it_to_others();
+  }
+  if (callers_come_often()) {
+    return until_pause();
+  }
+  return step(lock, Deadline::min()) || !may_sleep() ? kNoRest : sleep(lock);
 }
 
-/// Callers drive, or nobody does any more. Waking this thread costs a caller as much as the rest of
-/// a small call, so those who come again and again wake it once.
-void GroupDriver::leave_it_to_others(Lock& lock) {
+/// Callers drive, or nobody does any more. Waking a thread costs a caller as much as the rest of a
+/// small call, so those who come again and again wake it once.
+Rest GroupDriver::leave_it_to_others() {
   changed_.notify_all();
-  while (!is_own_turn()) {
-    is_resting_ = true;
-    wake_.wait(lock, [this] { return !is_resting_; });
-    wait_for_pause(lock);
-  }
+  is_resting_ = true;
+  return {};
 }
 
 /// Until no caller has driven for a while, or they come seldom.
-void GroupDriver::wait_for_pause(Lock& lock) {
-  while (!closing_ && callers_come_often()) {
-    wake_.wait_until(lock, left_ + kHandOver);
-  }
+Rest GroupDriver::until_pause() {
+  is_pausing_ = true;
+  return {.end = left_ + kHandOver};
 }
 
 /// Others may drive meanwhile.
-void GroupDriver::sleep(Lock& lock) {
+Rest GroupDriver::sleep(Lock& lock) {
   std::optional<Deadline> due;
   if (const auto error = error_of([&] { due = membership_.next_work(); })) {
     note_step(error);
-    return;
+    return kNoRest;
   }
   if (!due) {
     give_way(lock);
-    return;
+    return kNoRest;
   }
-  const Deadline end = cut(*due);
   is_asleep_ = true;
-  lock.unlock();
-  const bool hears_control = membership_.waiter->sleep_until(end, own_bell_);
-  lock.lock();
-  is_asleep_ = false;
-  hears_control_ |= hears_control;
+  return {.end = cut(*due), .is_watched = true};
 }
 
 void GroupDriver::give_way(Lock& lock) {
@@ -408,15 +415,19 @@ void GroupDriver::close() {
     end_sleep();
     changed_.wait(lock, [this] { return !is_stepping_; });
     end_calls(lock);
-    end_rest();
   }
-  if (thread_.joinable()) {
-    thread_.join();
-  }
+  end_attendance();
   if (!requests_.has_failed()) {
     membership_.leave();
   }
   release_rings();
+}
+
+/// Without the lock, which a thread in attend() takes.
+void GroupDriver::end_attendance() {
+  Lock lock(mutex_);
+  const auto last = std::move(seat_);
+  lock.unlock();
 }
 
 /// Callbacks may start more.

@@ -3,6 +3,7 @@
 
 #include "host/api/group.hpp"
 #include "host/api/membership.hpp"
+#include "host/api/progress_threads.hpp"
 #include "host/api/request_queue.hpp"
 #include "host/base/fork_watch.hpp"
 #include "host/base/stream.hpp"
@@ -15,16 +16,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace weir::host {
 
 /// Owns a group and decides which thread drives its engine: a caller that waits, or else callers
-/// that look again and again, or else its own thread, if it has one. A caller that looks makes one
-/// step; all others sleep while there is nothing to do. The driving thread does not hold the lock
-/// during a step, so nobody waits longer than one step; a sleep ends when another thread rings.
-class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
+/// that look again and again, or else the process's, if the group wants one. A caller that looks
+/// makes one step; all others sleep while there is nothing to do. The driving thread does not hold
+/// the lock during a step, so nobody waits longer than one step; a sleep ends when another thread
+/// rings.
+class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private Attended {
  public:
   GroupDriver(GroupOptions options, Membership membership);
 
@@ -106,16 +107,17 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  void attend();
-  void leave_it_to_others(Lock& lock);
-  void wait_for_pause(Lock& lock);
+  Rest attend(Wakening wakening) override;
+  Rest leave_it_to_others();
+  Rest until_pause();
+  Rest sleep(Lock& lock);
+  void end_attendance();
   void visit();
   void note_visit(Deadline now);
   bool callers_come_often() const;
   void call_back(Lock& lock);
   void call_back_while_waiting(Lock& lock);
   void end_calls(Lock& lock);
-  void sleep(Lock& lock);
   void end_sleep();
   void hand_over();
   Deadline cut(Deadline deadline) const;
@@ -126,15 +128,15 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
     return !is_stepping_ && visitors_ == 0 && !requests_.has_failed() && !closing_;
   }
 
-  /// The own thread, after a step. A call that came during the step is not under way yet.
+  /// The process's thread, after a step. A call that came during the step is not under way yet.
   bool may_sleep() const {
     return waiters_ == 0 && may_step() && !requests_.may_start() && !may_call_back();
   }
 
   bool may_call_back() const { return requests_.has_due() && !is_calling_; }
 
-  /// The own thread's, to drive, to call back or to end.
-  bool is_own_turn() const { return closing_ || may_call_back() || (waiters_ == 0 && may_step()); }
+  /// The process's thread's, to drive or to call back.
+  bool is_own_turn() const { return may_call_back() || (waiters_ == 0 && may_step()); }
 
   bool step(Lock& lock, Deadline deadline);
   template <typename Body>
@@ -164,14 +166,13 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver> {
   bool closing_ = false;
   std::atomic<bool> is_aborted_ = false; // written with the lock
   std::string why_aborted_;
-  Bell own_bell_;              // of the own thread
-  bool is_asleep_ = false;     // the own thread, in the waiter
-  bool is_resting_ = false;    // the own thread, until somebody ends it
+  bool is_asleep_ = false;     // the process's thread, until there is work
+  bool is_resting_ = false;    // the same, until somebody ends it
+  bool is_pausing_ = false;    // the same, until callers come no more
   bool hears_control_ = false; // the next step reads control frames
   std::string waits_for_;
-  std::condition_variable wake_;    // wakes the own thread
   std::condition_variable changed_; // wakes callers: something is done, or the engine is free
-  std::thread thread_;
+  std::unique_ptr<ProgressThreads::Seat> seat_; // null: callers drive, or the group is closed
 };
 
 } // namespace weir::host
