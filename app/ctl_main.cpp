@@ -3,6 +3,7 @@
 /// weirctl: the prompt's commands for a switch that runs elsewhere.
 
 #include "complaint.hpp"
+#include "exit_status.hpp"
 #include "fabric_commands.hpp"
 #include "files/whole_file.hpp"
 #include "option_table.hpp"
@@ -25,10 +26,9 @@
 namespace {
 
 using namespace weir;
+using app::kExitFailure;
+using app::kExitUsage;
 using app::UsageError;
-
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 
 constexpr const char* kHead =
     "usage: weirctl [OPTION...] WORD...\n"

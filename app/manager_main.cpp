@@ -3,6 +3,7 @@
 /// weir-manager: gives groups of ranks their rings on a fabric of switches.
 
 #include "complaint.hpp"
+#include "exit_status.hpp"
 #include "manager/kept_answer.hpp"
 #include "manager/manager.hpp"
 #include "manager/picture_page.hpp"
@@ -30,10 +31,10 @@
 namespace {
 
 using namespace weir;
+using app::kExitFailure;
+using app::kExitUsage;
 using app::UsageError;
 
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 constexpr int kExitFenced = 3;
 
 constexpr const char* kHead =

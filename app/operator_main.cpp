@@ -4,6 +4,7 @@
 /// do.
 
 #include "complaint.hpp"
+#include "exit_status.hpp"
 #include "op/float_environment.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
@@ -33,10 +34,9 @@
 namespace {
 
 using namespace weir;
+using app::kExitFailure;
+using app::kExitUsage;
 using app::UsageError;
-
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 
 constexpr const char* kHead =
     "usage: weir-operator check FILE\n"

@@ -5,6 +5,7 @@
 #include "complaint.hpp"
 #include "config/config.hpp"
 #include "config/config_error.hpp"
+#include "exit_status.hpp"
 #include "graphviz.hpp"
 #include "option_table.hpp"
 #include "output.hpp"
@@ -45,9 +46,9 @@
 namespace {
 
 using namespace weir;
+using app::kExitFailure;
+using app::kExitUsage;
 
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 constexpr std::uint32_t kMtu = 4096; // path MTU of a comparison
 
 plan::VertexId node_named(const plan::Topology& topology, const std::string& option,

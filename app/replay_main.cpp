@@ -7,6 +7,7 @@
 #include "config/config.hpp"
 #include "config/operators.hpp"
 #include "control/settings.hpp"
+#include "exit_status.hpp"
 #include "file_uses.hpp"
 #include "frame/frame.hpp"
 #include "option_table.hpp"
@@ -39,10 +40,9 @@
 namespace {
 
 using namespace weir;
+using app::kExitFailure;
+using app::kExitUsage;
 using app::UsageError;
-
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 
 struct Options {
   std::string config;

@@ -21,6 +21,7 @@
 #include "ethdev/eal.hpp"
 #include "event_monitor.hpp"
 #include "events/background_sink.hpp"
+#include "exit_status.hpp"
 #include "feed_watchdog.hpp"
 #include "listeners.hpp"
 #include "option_table.hpp"
@@ -59,10 +60,9 @@
 namespace {
 
 using namespace weir;
+using app::kExitFailure;
+using app::kExitUsage;
 using app::UsageError;
-
-constexpr int kExitFailure = 1;
-constexpr int kExitConfig = 2;
 
 constexpr const char* kHead =
     "usage: weir --config FILE [--cmd-file FILE] [--no-interactive] [-- EAL options]\n"
@@ -416,13 +416,13 @@ int main(int argc, char** argv) {
   try {
     const Options options = parse_options(argc, argv);
     if (options.is_dry_run) {
-      return app::try_out(options.config) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
+      return app::try_out(options.config) == app::Verdict::in_order ? EXIT_SUCCESS : kExitUsage;
     }
     if (options.asks_server) {
-      return ask_server(options) == app::Forecast::starts ? EXIT_SUCCESS : kExitConfig;
+      return ask_server(options) == app::Forecast::starts ? EXIT_SUCCESS : kExitUsage;
     }
     if (options.checks) {
-      return app::check_files(options.files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitConfig;
+      return app::check_files(options.files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitUsage;
     }
     keep_files_private();
     app::catch_reload_signal(); // before the file is read for the first time
@@ -447,6 +447,6 @@ int main(int argc, char** argv) {
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     app::complain("weir", error.what());
-    return is_mistake(error) ? kExitConfig : kExitFailure;
+    return is_mistake(error) ? kExitUsage : kExitFailure;
   }
 }

@@ -3,6 +3,7 @@
 /// weir-worker: one rank of a job.
 
 #include "complaint.hpp"
+#include "exit_status.hpp"
 #include "fatal_signals.hpp"
 #include "host/api/device.hpp"
 #include "host/api/group.hpp"
@@ -37,10 +38,9 @@
 namespace {
 
 using namespace weir;
+using app::kExitFailure;
+using app::kExitUsage;
 using app::WorkerOptions;
-
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 
 /// One rank sends nothing, so it opens no port.
 bool needs_port(const WorkerOptions& options) {
