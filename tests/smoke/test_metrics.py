@@ -155,7 +155,8 @@ def half_requests(lab: Lab) -> None:
         for _ in range(10):
             with urllib.request.urlopen(f"http://{LISTEN}/metrics", timeout=PATIENCE_S) as answer:
                 expect(b"weir_up 1" in answer.read(), "no scrape")
-    expect(len(list(tasks.iterdir())) == before, f"{before} threads, then {len(list(tasks.iterdir()))}")
+    after = len(list(tasks.iterdir()))
+    expect(after <= before + 1, f"{before} threads, then {after}: the monitor's may begin behind \"ready\", and no other")
     switch.stop()
 
 
