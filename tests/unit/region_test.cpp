@@ -629,6 +629,81 @@ TEST(Region, EndsWhenATargetIsSilentForPatience) {
   EXPECT_EQ(world.network().regions().with_id(7), nullptr) << "it is forgotten";
 }
 
+constexpr std::uint8_t kLost = wire::nak_syndrome(wire::NakCode::sequence_error);
+constexpr std::uint64_t kMs = 1'000'000;
+
+/// How many copies leave now.
+std::size_t sent_now(Requester& requester, std::uint64_t now) {
+  std::size_t sent = 0;
+  for (; requester.next(now); ++sent) {
+  }
+  return sent;
+}
+
+Requester with_copies(std::uint64_t number, std::uint64_t now) {
+  Requester requester(100, 512, 10'000 * kMs);
+  for (std::uint64_t i = 0; i < number; ++i) {
+    requester.add({.request = i}, now);
+  }
+  return requester;
+}
+
+constexpr auto kNothingHere = [](const Copy&) { FAIL() << "the member has nothing"; };
+
+/// A member that repeats itself is no amplifier.
+TEST(Requester, GoesBackOnceForALoss) {
+  Requester requester = with_copies(200, kMs);
+  ASSERT_EQ(sent_now(requester, kMs), 200u);
+  requester.take(kLost, 100, kMs + 1000, kNothingHere);
+  EXPECT_EQ(sent_now(requester, kMs + 1000), 200u);
+  for (std::uint64_t ns = 2000; ns < 50'000; ns += 1000) {
+    requester.take(kLost, 100, kMs + ns, kNothingHere);
+    EXPECT_EQ(sent_now(requester, kMs + ns), 0u) << ns << " ns";
+  }
+  requester.take(kLost, 150, kMs + 50'000, [](const Copy&) {});
+  EXPECT_EQ(sent_now(requester, kMs + 50'000), 150u) << "another one is lost";
+}
+
+/// The usual code 12 is 0.64 ms. Nobody sends before its double, and then one copy.
+TEST(Requester, ProbesAMemberThatWasNotReady) {
+  Requester requester = with_copies(20, kMs);
+  ASSERT_EQ(sent_now(requester, kMs), 20u);
+  requester.take(wire::rnr_syndrome(12), 100, kMs, kNothingHere);
+  const std::uint64_t over = kMs + 1'280'000;
+  EXPECT_EQ(sent_now(requester, over - 1), 0u);
+  EXPECT_EQ(sent_now(requester, over), 1u);
+  requester.poll(over + 8000);
+  EXPECT_EQ(sent_now(requester, over + 8000), 0u) << "by a timer that the wait has made run out";
+  requester.take(wire::kAckUnlimited, 100, over + 9000, [](const Copy&) {});
+  EXPECT_EQ(sent_now(requester, over + 9000), 19u);
+}
+
+/// Nobody answers for ten seconds.
+TEST(Requester, SendsLittleToTheDead) {
+  Requester requester = with_copies(256, 0);
+  ASSERT_EQ(sent_now(requester, 0), 256u);
+  std::size_t again = 0;
+  std::uint64_t now = 0;
+  while ((now = requester.next_timer()) < 10'000 * kMs) {
+    requester.poll(now);
+    again += sent_now(requester, now);
+  }
+  EXPECT_GE(again, 10u);
+  EXPECT_LE(again, 40u) << "the timer doubles from some 60 us or more, up to a sixteenth";
+}
+
+/// An answer to what was sent twice tells nothing of the time that a round takes.
+TEST(Requester, KeepsItsPatienceUntilItHasMeasured) {
+  Requester requester = with_copies(2, 0);
+  ASSERT_EQ(sent_now(requester, 0), 2u);
+  const std::uint64_t first = requester.next_timer();
+  requester.poll(first);
+  ASSERT_EQ(sent_now(requester, first), 1u);
+  requester.take(wire::kAckUnlimited, 100, first + 1000, [](const Copy&) {});
+  ASSERT_EQ(sent_now(requester, first + 1000), 1u);
+  EXPECT_EQ(requester.next_timer(), first + 1000 + 2 * first) << "it measured a repeated copy";
+}
+
 /// What one member must not do, how it is told, and why the region has ended then.
 struct Breach {
   std::string what;

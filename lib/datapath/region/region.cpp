@@ -48,11 +48,13 @@ std::size_t most_copies(const RegionSpec& spec) {
 } // namespace
 
 Region::Member::Member(const RegionSpec& spec, const MemberSpec& member, const MemberBirth& birth)
-    : port(member.port), asked(spec, member), told(birth.first_psn, most_copies(spec)) {}
+    : port(member.port), asked(spec, member),
+      told(birth.first_psn, most_copies(spec), spec.patience_ms * frame::kNsPerMs) {}
 
 Region::Region(RegionSpec spec, RegionBirth birth, Outlet& outlet)
     : spec_(std::move(spec)), birth_(std::move(birth)), outlet_(outlet) {
   members_.reserve(spec_.members.size());
+  freed_.reserve(Requester::kFlight);
   for (std::size_t number = 0; number < spec_.members.size(); ++number) {
     members_.emplace_back(spec_, spec_.members[number], birth_.members[number]);
   }
@@ -134,10 +136,12 @@ void Region::accept_while_forming(frame::Frame& frame, std::uint16_t number, fra
 /// All hellos are acknowledged now: that is a barrier.
 void Region::open(frame::Instant now) {
   state_ = State::open;
-  for (std::uint16_t number = 0; number < members(); ++number) {
-    members_[number].asked[0].missing = 0;
+  for (Member& member : members_) {
+    member.asked[0].missing = 0;
   }
-  answer_all(now);
+  for (std::uint16_t number = 0; number < members(); ++number) {
+    answer(number, now);
+  }
 }
 
 void Region::accept_while_open(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
@@ -224,7 +228,7 @@ void Region::accept_answer(frame::Frame& frame, std::uint16_t number, frame::Ins
     break;
   }
   outlet_.consume(frame);
-  answer_all(now);
+  answer_freed(now);
   send_copies(number, now);
   expect(member);
 }
@@ -277,18 +281,27 @@ void Region::count_off(const Copy& copy) {
   if (--request.missing == 0) {
     outlet_.consume(*std::exchange(request.frame, nullptr));
     --held_;
+    if (freed_.empty() || freed_.back() != copy.source) {
+      freed_.push_back(copy.source);
+    }
   }
 }
 
-/// Members' requests are answered in the order of their PSNs, when no target lacks them (A1).
-void Region::answer_all(frame::Instant now) {
-  for (std::uint16_t number = 0; number < members(); ++number) {
-    Responder& asked = members_[number].asked;
-    if (asked.advance(now.ns)) {
-      acknowledge(number, now);
-    }
-    ask(number, now);
+/// The members of whose requests some are no longer held. There are few: an answer frees what one
+/// member had not acknowledged.
+void Region::answer_freed(frame::Instant now) {
+  for (const std::uint16_t number : freed_) {
+    answer(number, now);
   }
+  freed_.clear();
+}
+
+/// A member's requests are answered in the order of their PSNs, when no target lacks them (A1).
+void Region::answer(std::uint16_t number, frame::Instant now) {
+  if (members_[number].asked.advance(now.ns)) {
+    acknowledge(number, now);
+  }
+  ask(number, now);
 }
 
 void Region::ask(std::uint16_t number, frame::Instant now) {

@@ -113,7 +113,8 @@ class Region {
   void send_copies(std::uint16_t target, frame::Instant now);
   void send_copy(std::uint16_t target, const Requester::Due& due, frame::Instant now);
   void count_off(const Copy& copy);
-  void answer_all(frame::Instant now);
+  void answer_freed(frame::Instant now);
+  void answer(std::uint16_t number, frame::Instant now);
   void answer_repeat(std::uint16_t number, frame::Instant now);
   void ask(std::uint16_t number, frame::Instant now);
   void break_off(frame::Frame& frame, std::uint16_t number, Responder::Verdict verdict,
@@ -135,6 +136,7 @@ class Region {
   std::optional<End> why_ended_;
   bool is_silenced_ = false;
   std::uint64_t ended_ns_ = 0;
+  std::vector<std::uint16_t> freed_; // sources of what the last answer freed
   std::uint64_t held_ = 0;
   std::uint64_t next_timer_ = kNever;
   Counters counters_;

@@ -6,7 +6,7 @@
 namespace weir::region {
 namespace {
 
-constexpr std::uint64_t kMostStretch = 16;
+constexpr std::uint64_t kProbe = 1;     // copies under way to a member that may not take any
 constexpr std::uint64_t kRnrMargin = 2; // times the wait that the member's code names
 
 } // namespace
@@ -19,7 +19,7 @@ void Requester::add(const Copy& copy, std::uint64_t now) {
 }
 
 std::optional<Requester::Due> Requester::next(std::uint64_t now) {
-  if (now < hushed_until_ || cursor_ == copies_.end() || cursor_ - copies_.first() >= kFlight) {
+  if (now < hushed_until_ || cursor_ == copies_.end() || cursor_ - copies_.first() >= flight_) {
     return std::nullopt;
   }
   Copy& copy = copies_[cursor_];
@@ -31,7 +31,7 @@ std::optional<Requester::Due> Requester::next(std::uint64_t now) {
     sent_end_ = cursor_ + 1;
   }
   Due due{copy, psn_of(cursor_)};
-  if (is_end_of_repeats || cursor_ % kAckEvery == kAckEvery - 1) {
+  if (is_end_of_repeats || flight_ == kProbe || cursor_ % kAckEvery == kAckEvery - 1) {
     due.copy.ack_request = AckRequest::yes;
   }
   ++cursor_;
@@ -40,19 +40,37 @@ std::optional<Requester::Due> Requester::next(std::uint64_t now) {
 
 void Requester::moved(std::uint64_t now) {
   moved_ns_ = heard_ns_ = now;
-  stretch_ = 1;
+  flight_ = kFlight;
 }
 
-/// The member lives. It gets the copies again when its wait is over, not by the timer.
+/// The timer stays as long as it has become until an answer tells which copy it is for (Karn and
+/// Partridge, SIGCOMM'87).
+void Requester::measure(const Copy& copy, std::uint64_t now) {
+  if (!copy.is_again) {
+    round_trip_.take(now - copy.sent_ns);
+    doublings_ = 0;
+  }
+}
+
+/// A member that says the same again gets nothing for it before the timer's time.
+void Requester::take_nak(std::uint64_t now) {
+  const bool is_news = went_back_to_ != copies_.first() || now >= resent_ns_ + timeout();
+  if (now >= hushed_until_ && is_news) {
+    go_back(now);
+  }
+}
+
+/// The member lives. When its wait is over it gets one copy, and the others when it has taken that.
 void Requester::take_rnr(std::uint8_t timer_code, std::uint64_t now) {
   heard_ns_ = now;
-  stretch_ = 1;
   hushed_until_ = now + kRnrMargin * static_cast<std::uint64_t>(wire::rnr_wait(timer_code).count());
-  go_back(now);
+  flight_ = kProbe;
+  go_back(hushed_until_);
 }
 
+/// The timer runs from `now`.
 void Requester::go_back(std::uint64_t now) {
-  cursor_ = copies_.first();
+  cursor_ = went_back_to_ = copies_.first();
   resent_ns_ = now;
 }
 
@@ -60,7 +78,7 @@ std::uint64_t Requester::timeout() const {
   const std::uint64_t measured = round_trip_.timeout(recovery::kTimerGranularity);
   const std::uint64_t plain =
       measured == 0 ? recovery::kFirstTimer : std::max(measured, recovery::kTimerFloor);
-  return plain * stretch_;
+  return std::max(plain, std::min(plain << doublings_, longest_timer_));
 }
 
 std::uint64_t Requester::next_timer() const {
@@ -75,7 +93,8 @@ void Requester::poll(std::uint64_t now) {
   if (cursor_ == copies_.first() || now < next_timer()) {
     return;
   }
-  stretch_ = std::min(2 * stretch_, kMostStretch);
+  doublings_ = std::min(doublings_ + 1, recovery::kMostDoublings);
+  flight_ = kProbe;
   go_back(now);
 }
 

@@ -34,9 +34,12 @@ class Requester {
   static constexpr std::uint64_t kFlight = 256;
   /// A responder may acknowledge on request only, so a copy in so many asks for it.
   static constexpr std::uint64_t kAckEvery = 16;
+  /// Before a member is given up, when its timer has become as long as it may.
+  static constexpr std::uint64_t kAttempts = 16;
 
-  Requester(std::uint32_t first_psn, std::size_t most_copies)
-      : first_psn_(first_psn), copies_(most_copies) {}
+  /// `patience`: a member that says nothing for so many ns is given up, after some attempts.
+  Requester(std::uint32_t first_psn, std::size_t most_copies, std::uint64_t patience)
+      : first_psn_(first_psn), copies_(most_copies), longest_timer_(patience / kAttempts) {}
 
   void add(const Copy& copy, std::uint64_t now);
 
@@ -64,8 +67,11 @@ class Requester {
   /// When poll() and next() are worth calling.
   std::uint64_t next_timer() const;
 
-  /// The last sign of life while something was unacknowledged; kNever: nothing is.
-  std::uint64_t waits_since() const { return copies_.empty() ? kNever : heard_ns_; }
+  /// The last sign of life, or the end of the wait that the member wanted, while something is
+  /// unacknowledged; kNever: nothing is.
+  std::uint64_t waits_since() const {
+    return copies_.empty() ? kNever : std::max(heard_ns_, hushed_until_);
+  }
 
   std::uint64_t unacknowledged() const { return copies_.size(); }
 
@@ -79,6 +85,8 @@ class Requester {
 
   std::uint64_t timeout() const;
   void moved(std::uint64_t now);
+  void measure(const Copy& copy, std::uint64_t now);
+  void take_nak(std::uint64_t now);
   void take_rnr(std::uint8_t timer_code, std::uint64_t now);
   void go_back(std::uint64_t now);
 
@@ -89,8 +97,11 @@ class Requester {
   std::uint64_t moved_ns_ = 0;        // progress, or the first copy after none
   std::uint64_t heard_ns_ = 0;        // the same, or an RNR NAK
   std::uint64_t resent_ns_ = 0;
-  std::uint64_t hushed_until_ = 0; // an RNR wait
-  std::uint64_t stretch_ = 1;      // of the timer
+  std::uint64_t went_back_to_ = kNever; // the last time
+  std::uint64_t hushed_until_ = 0;      // an RNR wait
+  std::uint64_t flight_ = kFlight;
+  std::uint32_t doublings_ = 0; // of the timer
+  std::uint64_t longest_timer_;
   recovery::SmoothedTime round_trip_;
 };
 
@@ -109,8 +120,8 @@ Requester::Outcome Requester::take(std::uint8_t syndrome, std::uint32_t psn, std
   const std::uint64_t end = copies_.first() + static_cast<std::uint64_t>(ahead) + (is_ack ? 1 : 0);
   for (; copies_.first() != end; copies_.pop()) {
     const Copy& copy = copies_.front();
-    if (copies_.first() + 1 == end && !copy.is_again) {
-      round_trip_.take(now - copy.sent_ns);
+    if (copies_.first() + 1 == end) {
+      measure(copy, now);
     }
     has(copy);
     moved(now);
@@ -129,9 +140,7 @@ Requester::Outcome Requester::take(std::uint8_t syndrome, std::uint32_t psn, std
   if (wire::value_of(syndrome) != static_cast<std::uint8_t>(wire::NakCode::sequence_error)) {
     return Outcome::refused;
   }
-  if (now >= hushed_until_) {
-    go_back(now);
-  }
+  take_nak(now);
   return Outcome::taken;
 }
 

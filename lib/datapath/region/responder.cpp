@@ -68,7 +68,7 @@ Responder::Verdict Responder::judge(const frame::Frame& frame, const RegionBirth
   return has_fitting_length(frame, message_.left) ? Verdict::accept : Verdict::invalid_request;
 }
 
-/// Without bytes, key and range have no meaning (IBTA §9.7.4.1.3).
+/// Without bytes, key and range have no meaning (IBTA §9.7.4.1.3). An immediate is a write too.
 Responder::Verdict Responder::judge_start(const frame::Frame& frame,
                                           const RegionBirth& birth) const {
   const wire::Reth& reth = reth_of(frame);
@@ -76,10 +76,10 @@ Responder::Verdict Responder::judge_start(const frame::Frame& frame,
   if (!has_fitting_length(frame, bytes)) {
     return Verdict::invalid_request;
   }
-  const bool may_write = member_.right == Right::write &&
-                         reth.remote_key.get() == birth.multicast_key &&
-                         has_range(spec_, birth, reth);
-  return bytes == 0 || may_write ? Verdict::accept : Verdict::access_error;
+  const bool is_in_region =
+      reth.remote_key.get() == birth.multicast_key && has_range(spec_, birth, reth);
+  return member_.right == Right::write && (bytes == 0 || is_in_region) ? Verdict::accept
+                                                                       : Verdict::access_error;
 }
 
 /// IBTA §9.7.4.1.6: all packets but the last one are full.
@@ -93,9 +93,10 @@ std::uint64_t Responder::accept(frame::Frame& frame, const RegionBirth& birth, s
   const wire::Packet& packet = frame.packet;
   if (packet.opcode.starts_message()) {
     const wire::Reth& reth = reth_of(frame);
+    const std::uint32_t bytes = reth.dma_length.get();
     message_ = {.is_open = true,
-                .offset = reth.virtual_address.get() - birth.base,
-                .left = reth.dma_length.get()};
+                .offset = bytes == 0 ? 0 : reth.virtual_address.get() - birth.base,
+                .left = bytes};
   }
   push({.frame = &frame,
         .offset = message_.offset,
