@@ -344,9 +344,16 @@ void GroupDriver::keep_for_ever(std::shared_ptr<GroupDriver> driver) {
   kept->push_back(std::move(driver));
 }
 
+/// Where that cannot be found out, control is looked at.
+bool GroupDriver::may_hear_control() {
+  bool hears = true;
+  error_of([&] { hears = membership_.waiter->hear(); });
+  return hears;
+}
+
 /// By a thread of the process's.
 Rest GroupDriver::attend(Wakening wakening) {
-  const bool hears_control = wakening == Wakening::by_descriptor && membership_.waiter->hear();
+  const bool hears_control = wakening == Wakening::by_descriptor && may_hear_control();
   Lock lock(mutex_);
   is_asleep_ = false;
   hears_control_ |= hears_control;

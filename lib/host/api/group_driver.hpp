@@ -110,6 +110,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   Rest attend(Wakening wakening) override;
   Rest leave_it_to_others();
   Rest until_pause();
+  bool may_hear_control();
   Rest sleep(Lock& lock);
   void end_attendance();
   void visit();

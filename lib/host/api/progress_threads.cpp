@@ -95,7 +95,8 @@ ProgressThreads::~ProgressThreads() {
   for (std::thread& thread : threads_) { // none is added or ends any more
     thread.join();
   }
-  join_ended();
+  Lock lock(mutex_);
+  join_ended(lock);
 }
 
 void ProgressThreads::epoll(int operation, int descriptor, void* whose, std::uint32_t events) {
@@ -210,8 +211,8 @@ void ProgressThreads::attend(Lock& lock, Seat& seat) {
   }
   if (rest.is_watched) {
     arm(seat);
-  } else if (armed_ != 0) {
-    collect(); // events of others: this one may be busy for long
+  } else if (armed_ != 0 && !is_waiting_) {
+    collect(); // events of others: this one may be busy for long, and nobody else hears them
   }
 }
 
@@ -285,6 +286,7 @@ void ProgressThreads::wait_to_help(Lock& lock) {
   has_helper_ = false;
   if (!is_over_) {
     provide_helper();
+    join_ended(lock);
   }
 }
 
@@ -307,13 +309,12 @@ bool ProgressThreads::is_held_up(Deadline now) const {
 /// Unless there is one. A thread more than there are groups would have nothing to do. Without one
 /// the groups wait for one another.
 void ProgressThreads::provide_helper() {
-  join_ended();
   if (spare_ != 0) {
     spare_may_help_.notify_one();
   } else if (!has_helper_ && threads_.size() < seats_.size()) {
     try {
       start_thread(Duty::help);
-    } catch (const std::system_error&) { // whoever needs it next tries again
+    } catch (const std::exception&) { // no thread, or no memory: whoever needs it next tries again
     }
   }
 }
@@ -324,10 +325,14 @@ void ProgressThreads::end_thread() {
   threads_.erase(own);
 }
 
-void ProgressThreads::join_ended() {
-  for (std::thread& thread : std::exchange(ended_, {})) {
+/// Without the lock: what a user keeps for each thread goes now, and may call the library.
+void ProgressThreads::join_ended(Lock& lock) {
+  std::vector<std::thread> ended = std::exchange(ended_, {});
+  lock.unlock();
+  for (std::thread& thread : ended) {
     thread.join();
   }
+  lock.lock();
 }
 
 } // namespace weir::host

@@ -92,7 +92,7 @@ class ProgressThreads {
   void end_wait();
   void start_thread(Duty duty);
   void end_thread();
-  void join_ended();
+  void join_ended(Lock& lock);
   void run(Duty duty);
   void serve(Lock& lock);
   Seat* next_seat(Deadline now);
