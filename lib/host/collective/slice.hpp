@@ -143,7 +143,8 @@ std::size_t kept_bytes(const Call& call, const Place& place);
 std::size_t share_begin(std::size_t bytes, std::size_t channel, std::size_t channels,
                         std::size_t cut = kShareAlignment);
 
-/// A segment of at most so many bytes is not cut: more messages would cost more than they save.
+/// A segment of at most so many bytes is not cut: more messages would cost more than they save. All
+/// ranks must have the same number.
 inline constexpr std::size_t kUncutBytes = 8192;
 
 /// Which part of a call is meant.
