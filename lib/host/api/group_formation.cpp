@@ -89,6 +89,7 @@ class GroupFormation {
     membership_.history = std::move(successors.history);
     membership_.members = std::move(successors.members);
     membership_.callers_turned_away = successors.callers_turned_away;
+    taken_ring_ = successors.taken_ring;
   }
 
   Membership form();
@@ -102,6 +103,7 @@ class GroupFormation {
   Error too_early(std::uint32_t epoch) const;
   Incarnation suggestion() const;
   RingSource ring_source() const;
+  void leave_taken_ring(const std::vector<Introduction>& introductions);
   void claim_rings(const std::vector<Introduction>& introductions);
   Incarnation agreed(const std::vector<Introduction>& introductions);
   std::optional<Error> agree_on_rings(const std::vector<Introduction>& introductions);
@@ -136,6 +138,7 @@ class GroupFormation {
   NodeFormation nodes_;
   std::vector<std::bitset<kMostOperators>> granted_; // by channel: what its switches have
   std::vector<std::size_t> channels_;                // that carry calls
+  std::optional<std::uint32_t> taken_ring_;          // of the group before: another job has it
 };
 
 /// One rank has nobody to meet, and listens nowhere.
@@ -229,6 +232,7 @@ void GroupFormation::meet() {
   const auto blobs = rendezvous_.gather(introduce(options_, own), "its introduction");
   const auto introductions = agree(options_, blobs);
   nodes_.find(introductions);
+  leave_taken_ring(introductions);
   claim_rings(introductions);
   membership_.incarnation = agreed(introductions);
   if (!membership_.history) {
@@ -273,6 +277,21 @@ RingSource GroupFormation::ring_source() const {
   const bool makes_rings =
       options_.rank == 0 && !(access.address->empty() && access.manager.empty());
   return makes_rings ? RingSource::made_now : RingSource::configuration;
+}
+
+/// All ranks hear it from one that was told. To say hello there would end the other job in turn.
+void GroupFormation::leave_taken_ring(const std::vector<Introduction>& introductions) {
+  const bool says_hello =
+      !nodes_.is_all() && introductions[0].ring_source == RingSource::configuration;
+  if (!says_hello || !taken_ring_ || !std::ranges::count(options_.rings, *taken_ring_)) {
+    return;
+  }
+  rendezvous_.abandon(Error(
+      ErrorCode::mismatch, std::nullopt,
+      fmt::format("shrink: ring {}: found the ring on which another job has begun, which a new "
+                  "group would end in turn; allowed: options with other rings, or a switch that "
+                  "makes them (switch_address)",
+                  *taken_ring_)));
 }
 
 /// Rings that a switch makes are this group's alone. Leaders have rings, if there are several.

@@ -23,6 +23,7 @@ struct Successors {
   std::vector<std::uint16_t> members; // original ranks, by new rank
   Rendezvous rendezvous;
   std::uint64_t callers_turned_away = 0;
+  std::optional<std::uint32_t> taken_ring = std::nullopt; // another job has begun there
 };
 
 /// The same for them. The options' epoch must be 0 or later than that of their groups before.

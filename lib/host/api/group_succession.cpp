@@ -41,19 +41,6 @@ void throw_if_defective(const GroupOptions& options) {
   }
 }
 
-/// All ranks hear it from one that was told. To say hello there would end the other job in turn.
-void abandon_taken_ring(GroupDriver& over, const GroupOptions& options, Rendezvous& rendezvous) {
-  const std::optional<std::uint32_t> taken = over.taken_ring();
-  if (taken && std::ranges::find(options.rings, *taken) != options.rings.end()) {
-    rendezvous.abandon(Error(
-        ErrorCode::mismatch, std::nullopt,
-        fmt::format("shrink: ring {}: found the ring on which another job has begun, which a new "
-                    "group would end in turn; allowed: options with other rings, or a switch that "
-                    "makes them (switch_address)",
-                    *taken)));
-  }
-}
-
 } // namespace
 
 std::unique_ptr<Transport> open_or_abandon(const GroupOptions& options,
@@ -85,16 +72,15 @@ Succession succeed(GroupDriver& over, GroupOptions options, const TransportOpeni
   options.rank = place_of(history.self.rank, members);
   options.world = static_cast<std::uint16_t>(members.size());
   Rendezvous rendezvous(rendezvous_plan(options), std::move(survivors.streams));
-  abandon_taken_ring(over, options, rendezvous);
   std::unique_ptr<Transport> transport = open_or_abandon(options, open, rendezvous);
   Succession next;
   for (const std::uint16_t member : members) {
     next.parent_ranks.push_back(place_of(member, over.members()));
   }
   Membership membership = with_parent_ranks("shrink", next.parent_ranks, [&] {
-    return form_group(
-        options, std::move(transport),
-        {over.history(), members, std::move(rendezvous), survivors.callers_turned_away});
+    return form_group(options, std::move(transport),
+                      {over.history(), members, std::move(rendezvous),
+                       survivors.callers_turned_away, over.taken_ring()});
   });
   next.driver = std::make_shared<GroupDriver>(options, std::move(membership));
   history.left_out = std::move(survivors.membership.left_out);
