@@ -55,6 +55,9 @@ Parts parts_of(const CallRow& row, const Call& call, const Place& place) {
 /// The part of a segment that a channel carries.
 Range part_of(std::size_t bytes, const Share& share, std::size_t cut) {
   const auto& [channel, channels, exchange] = share;
+  if (channels == 1) {
+    return {0, bytes};
+  }
   if (bytes <= kUncutBytes) {
     return {0, exchange % channels == channel ? bytes : 0};
   }
@@ -63,10 +66,6 @@ Range part_of(std::size_t bytes, const Share& share, std::size_t cut) {
 }
 
 } // namespace
-
-bool cuts_segments(const Call& call, const Place& place) {
-  return parts_of(call.row(), call, place).segment_bytes > kUncutBytes;
-}
 
 std::size_t kept_bytes(const Call& call, const Place& place) {
   const Parts parts = parts_of(call.row(), call, place);
@@ -112,6 +111,11 @@ Slice slice_of(const Call& call, const Place& place, const CallBuffers& buffers,
     slice.out = buffers.out + (ours.begin - kept.begin);
   }
   return slice;
+}
+
+bool cuts_segments(const Call& call, const Place& place) {
+  const Share second_of_two{.channel = 1, .channels = 2}; // whose turn it is not
+  return slice_of(call, place, {}, second_of_two).segment_bytes != 0;
 }
 
 std::span<const std::uint8_t> Slice::source(std::uint16_t segment, std::size_t offset,
