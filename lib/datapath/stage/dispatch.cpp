@@ -2,7 +2,6 @@
 #include "stage/dispatch.hpp"
 
 #include "stage/graph_watch.hpp"
-#include "wire/arp.hpp"
 
 #include <utility>
 
@@ -66,21 +65,21 @@ void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
   }
   const auto& ethernet = wire::view_as<wire::EthernetHeader>(frame.data);
   return ethernet.destination == regions_->mac ||
-         (ethernet.destination.is_group() && asks_for_regions(frame));
+         (ethernet.destination.is_group() && find_request_for_regions(frame).at != 0);
 }
 
-bool Dispatch::asks_for_regions(const frame::Frame& frame) const {
+/// at: 0 when it does not ask for the regions' address.
+wire::ArpRequest Dispatch::find_request_for_regions(const frame::Frame& frame) const {
   const wire::ArpRequest request = wire::find_arp_request(frame.bytes());
-  return request.at != 0 && request.wanted == regions_->ip;
+  return request.wanted == regions_->ip ? request : wire::ArpRequest{};
 }
 
 /// What asks for the address leaves as the answer, by the port that it came from. Nothing else to
 /// the regions' MAC address is anybody else's.
 [[gnu::cold, gnu::noinline]] void Dispatch::accept_for_regions(frame::Frame& frame,
                                                                frame::Instant now) {
-  if (asks_for_regions(frame)) {
-    wire::answer_arp({frame.data, frame.length}, wire::find_arp_request(frame.bytes()),
-                     regions_->mac);
+  if (const wire::ArpRequest request = find_request_for_regions(frame); request.at != 0) {
+    wire::answer_arp({frame.data, frame.length}, request, regions_->mac);
     passes<StageId::dispatch, StageId::forward>();
     const std::uint16_t asker = std::exchange(frame.ingress, frame::kNoPort);
     return forward_.send(frame, frame::Departure::consumed, now, Forward::kForwarded, asker);

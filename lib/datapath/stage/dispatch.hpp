@@ -8,6 +8,7 @@
 #include "ring/current_rings.hpp"
 #include "stage/forward.hpp"
 #include "stage/loop_probes.hpp"
+#include "wire/arp.hpp"
 
 namespace weir::stage {
 
@@ -64,7 +65,7 @@ class Dispatch {
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
   void forward_foreign(frame::Frame& frame, frame::Instant now);
   bool is_for_regions(const frame::Frame& frame) const;
-  bool asks_for_regions(const frame::Frame& frame) const;
+  wire::ArpRequest find_request_for_regions(const frame::Frame& frame) const;
   void accept_for_regions(frame::Frame& frame, frame::Instant now);
   const wire::LoopProbe* find_probe(const frame::Frame& frame) const;
   void accept_probe(frame::Frame& frame, const wire::LoopProbe& probe, frame::Instant now);
