@@ -27,8 +27,8 @@ bool has_range(const RegionSpec& spec, const RegionBirth& birth, const wire::Ret
 
 Responder::Responder(const RegionSpec& spec, const MemberSpec& member)
     : spec_(spec), member_(member), requests_(spec.window + kHelloPackets),
-      first_psn_(member.first_psn), expected_(first_psn_), unanswered_(first_psn_),
-      furthest_(first_psn_), previous_(wire::psn_add(first_psn_, -1)) {}
+      expected_(member.first_psn), unanswered_(expected_), furthest_(expected_),
+      previous_(wire::psn_add(expected_, -1)) {}
 
 bool Responder::hear(std::uint32_t psn) {
   const bool goes_back = !wire::psn_before(previous_, psn);
@@ -111,7 +111,7 @@ std::uint64_t Responder::accept(frame::Frame& frame, const RegionBirth& birth, s
 }
 
 void Responder::accept_hello(std::uint64_t now) {
-  push({.psn = first_psn_, .missing = 1, .asks = true, .ends = true}, now);
+  push({.psn = member_.first_psn, .missing = 1, .asks = true, .ends = true}, now);
 }
 
 void Responder::push(const Request& request, std::uint64_t now) {

@@ -76,15 +76,11 @@ class Responder {
   /// When wants_sign() is worth calling.
   std::uint64_t sign_timer() const;
 
-  std::uint32_t expected() const { return expected_; }
-
   std::uint32_t unanswered() const { return unanswered_; }
 
   std::uint32_t message_sequence() const { return message_sequence_; }
 
   std::size_t held() const { return requests_.size(); }
-
-  bool has_said_hello() const { return expected_ != first_psn_ || held() != 0; }
 
   /// Calls `end` with each frame that is held. Nothing is held any more.
   template <typename End>
@@ -114,7 +110,6 @@ class Responder {
   const MemberSpec& member_;
   endpoint::FixedQueue<Request> requests_;
   Message message_;
-  std::uint32_t first_psn_;
   std::uint32_t expected_;   // e
   std::uint32_t unanswered_; // A
   std::uint32_t furthest_;   // behind the last PSN that was heard of
