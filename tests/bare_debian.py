@@ -6,10 +6,14 @@ It is made once a week for the same names and sources, and kept as an archive. N
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import signal
+import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from install import ROOT, expect, output_of
@@ -49,6 +53,14 @@ def make(root: Path, packages: Sequence[str] = ()) -> None:
     """A folder with it, for the caller to change."""
     root.mkdir()
     output_of("tar", "--extract", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--file", _archive(packages), "--directory", root)
+
+
+@contextlib.contextmanager
+def folder_of_our_own(stage: str) -> Iterator[Path]:
+    """Not below /tmp, which may be too small; and removed also when a signal ends the run."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(prefix=f"weir-{stage}-", dir="/var/tmp", ignore_cleanup_errors=True) as name:
+        yield Path(name)
 
 
 def run_in(root: Path, *command: object) -> str:

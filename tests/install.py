@@ -22,7 +22,7 @@ import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "docs/examples"
@@ -390,15 +390,20 @@ def verdict(name: str, body: Callable[[], object]) -> str:
     return word
 
 
+def summary(stage: str, words: Sequence[str]) -> int:
+    """Says how many passed; the stage's status."""
+    failed = words.count("FAILED")
+    print(f"{stage}: {words.count('passed')} passed, {failed} failed, {words.count('skipped')} skipped")
+    return 1 if failed else 0
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="weir-install-") as name:
         made: list[Installation] = []
         words = [verdict("build and install", lambda: made.append(install(Path(name))))]
         words += [verdict(check.__name__.removeprefix("check_").replace("_", " "), lambda: check(made[0]))
                   for check in CHECKS if made]
-    failed = words.count("FAILED")
-    print(f"install: {words.count('passed')} passed, {failed} failed, {words.count('skipped')} skipped")
-    return 1 if failed else 0
+    return summary("install", words)
 
 
 if __name__ == "__main__":

@@ -15,19 +15,17 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import bare_debian
-from bare_debian import ALONE, KILLED_WITH_US, QUIETLY
-from install import ROOT, VERSION, expect, output_of, verdict
+from bare_debian import ALONE, KILLED_WITH_US, QUIETLY, folder_of_our_own
+from install import ROOT, VERSION, expect, output_of, summary, verdict
 from style import tracked_files
 
 PACKAGES = ("libweir-dev", "libweir1", "libweir1-nccl", "libweir1-switch", "weir", "weir-mpi", "weir-tools")
@@ -190,7 +188,7 @@ def kept_or_built() -> Path:
     """A folder with the packages: those that this stage has built of the same sources, if it has."""
     folder = KEPT / digest_of_sources()
     if not folder.exists():
-        with folder_of_our_own() as place:
+        with folder_of_our_own("packages") as place:
             build(Made(place))
     return folder
 
@@ -374,20 +372,12 @@ CHECKS: tuple[Callable[[Made], None], ...] = (
 )
 
 
-@contextlib.contextmanager
-def folder_of_our_own() -> Iterator[Path]:
-    """Not below /tmp, which may be too small; and removed also when a signal ends the run."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with tempfile.TemporaryDirectory(prefix="weir-packages-", dir="/var/tmp", ignore_cleanup_errors=True) as name:
-        yield Path(name)
-
-
 def main() -> int:
     if os.geteuid() != 0:
         print("packages: 0 passed, 0 failed, 1 skipped\n  only root can make a bare Debian")
         return 0
     words = []
-    with folder_of_our_own() as folder:
+    with folder_of_our_own("packages") as folder:
         made = Made(folder)
         try:
             for check in (build, *CHECKS):
@@ -396,9 +386,7 @@ def main() -> int:
                     break  # each goes on where the one before it ended
         finally:
             made.machine.close()
-    failed = words.count("FAILED")
-    print(f"packages: {words.count('passed')} passed, {failed} failed, {words.count('skipped')} skipped")
-    return 1 if failed else 0
+    return summary("packages", words)
 
 
 if __name__ == "__main__":

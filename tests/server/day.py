@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/guest")]
 
 from image import Image  # noqa: E402
 from install import expect  # noqa: E402
-from machine import Job, Result  # noqa: E402
+from machine import Result  # noqa: E402
 from page import Command, Page, changed  # noqa: E402
 from server import NICS, Hosts, Server  # noqa: E402
 
@@ -38,8 +36,6 @@ class Day:
     image: Image | None = None
     hosts: Hosts = field(default_factory=Hosts)
     _server: Server | None = None
-    _told: Job | None = None  # the journal of the switch, as it comes
-    _seen: int = 0  # of its characters
 
     @property
     def server(self) -> Server:
@@ -91,24 +87,8 @@ class Day:
 
     # -- the switch
 
-    def ask(self, question: str) -> Any:
-        return json.loads(self.run(f"weirctl {question} json").output)
-
     def journal(self) -> str:
         return self.run("journalctl --unit weir --output cat --no-pager").output
-
-    def follow_journal(self) -> None:
-        """What the switch says from now on."""
-        self._told = self.server.start("exec journalctl --unit weir --follow --lines 0 --output cat")
-        self._seen = 0
-
-    def wait_journal(self, words: str) -> None:
-        """Until the switch has said it, after what was waited for before."""
-        told = self._told
-        assert told is not None
-        expect(self.server.wait_until_true(lambda: words in told.output[self._seen:], ORDER_S),
-               f"the switch does not say {words!r}; it says:\n{told.output[self._seen:]}")
-        self._seen = told.output.index(words, self._seen) + len(words)
 
     # -- the hosts
 

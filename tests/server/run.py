@@ -14,34 +14,24 @@ machine. The test is the boot loader: it starts the kernel with the command line
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import resource
-import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/server"), str(ROOT / "tests/guest"), str(ROOT / "tests")]
 
+import bare_debian  # noqa: E402
 import set_up  # noqa: E402
 from day import Day  # noqa: E402
-from install import Mistake, verdict  # noqa: E402
+from install import Mistake, summary, verdict  # noqa: E402
 from machine import GuestError, why_no_emulator  # noqa: E402
 
 # Each goes on where the one before it ended.
 CHECKS: tuple[Callable[[Day], None], ...] = set_up.CHECKS
-
-
-@contextlib.contextmanager
-def folder_of_our_own() -> Iterator[Path]:
-    """Not below /tmp, which may be too small; and removed also when a signal ends the run."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with tempfile.TemporaryDirectory(prefix="weir-server-", dir="/var/tmp", ignore_cleanup_errors=True) as name:
-        yield Path(name)
 
 
 def why_not() -> str | None:
@@ -82,15 +72,13 @@ def main() -> int:
     if reason := why_not():
         print(f"server: 0 passed, 0 failed, 1 skipped\n  {reason}")
         return 0
-    with folder_of_our_own() as folder:
+    with bare_debian.folder_of_our_own("server") as folder:
         logs = options.keep_logs or folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         words = run(folder, logs)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"  {used.ru_utime + used.ru_stime:.0f} s of processors")
-    failed = words.count("FAILED")
-    print(f"server: {words.count('passed')} passed, {failed} failed, {words.count('skipped')} skipped")
-    return 1 if failed else 0
+    return summary("server", words)
 
 
 if __name__ == "__main__":

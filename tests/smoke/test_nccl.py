@@ -13,7 +13,7 @@ from netns import Namespace
 from test_control import said, socket_of
 from test_held_rings import MODULE, switch_and_hosts, wait_for_chosen_ring, wait_for_rings, with_room
 from test_worker import Process
-from weir import BUILD, Failed, expect, wait_for
+from weir import BUILD, expect, wait_for
 
 PLUG_IN = BUILD / "lib/host/nccl/libnccl-net-weir.so"
 RANK = BUILD / "tests/support/nccl_rank"
