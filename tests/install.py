@@ -31,7 +31,7 @@ SONAME = "libweir.so.1"
 
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "engines.py", "group.py",
-               "inner_gloo.py", "meeting.py", "operators.py", "options.py", "process_group.py", "registrations.py", "sparse.py", "staging.py", "tracer.py", "training.py", "uncompiled.py", "waiter.py")  # of weir_torch/
+               "inner_gloo.py", "meeting.py", "operators.py", "options.py", "order.py", "process_group.py", "registrations.py", "sparse.py", "staging.py", "tracer.py", "training.py", "uncompiled.py", "waiter.py")  # of weir_torch/
 HOST_PROGRAMS = ("weir-operator", "weir-worker")
 SWITCH_PROGRAMS = ("weir", "weir-manager", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")

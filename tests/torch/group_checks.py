@@ -208,7 +208,29 @@ def a_rank_that_does_not_come_within_the_timeout() -> None:
         error = error_of(lambda: dist.barrier(group))
         expect(isinstance(error, weir_torch.WeirError) and error.status == "timeout" and error.rank == 2, f"{error!r}")
         expect(1 <= time.monotonic() - started < 5, f"after {time.monotonic() - started:.1f} s")
+        expect("order" not in str(error), f"nobody waits for this rank: {error}")
     dist.barrier()
+
+
+@check
+def two_groups_in_different_orders() -> None:
+    """Rank 0 begins with the one, all others with the other: each hears so. A new group works at once."""
+    one, two = (dist.new_group(timeout=timedelta(seconds=1), group_desc=name) for name in ("one", "two"))
+    for group in (one, two):
+        dist.barrier(group)
+    dist.barrier()
+    own, other = (one, two) if RANK == 0 else (two, one)
+    late, others = ("ranks 1, 2, 3", "rank 0") if RANK == 0 else ("rank 0", "ranks 1, 2, 3")
+    started = time.monotonic()
+    error = error_of(lambda: [dist.all_reduce(torch.ones(1), group=group) for group in (own, other)])
+    due = (f"weir: timeout: call 2: {late} did not make it within 1000 ms; this rank waited in group {own.group_desc} of ranks 0, 1, 2, 3, and "
+           f"rank {1 if RANK == 0 else 0} for this one in group {other.group_desc} of ranks 0, 1, 2, 3 (call 2: {others} did not make it within "
+           "1000 ms); right is the same order of groups on all ranks")
+    expect(str(error) == due, f"{error!r}; due: {due}")
+    expect(time.monotonic() - started < 10, f"after {time.monotonic() - started:.1f} s")
+    total = torch.ones(1)
+    dist.all_reduce(total, group=dist.new_group())
+    expect(total.item() == RANKS, f"{total}")
 
 
 @check

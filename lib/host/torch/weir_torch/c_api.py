@@ -79,6 +79,7 @@ PROTOTYPES = {
     "weir_group_form": (c_int, c_void_p, POINTER(GroupOptions), POINTER(c_void_p)),
     "weir_group_abort": (c_int, c_void_p),
     "weir_group_close": (None, c_void_p),
+    "weir_group_progress": (c_int, c_void_p),
     "weir_group_read_statistics": (c_int, c_void_p, POINTER(GroupStatistics)),
     "weir_group_address": (c_char_p, c_void_p),
     "weir_group_algorithm": (c_char_p, c_void_p),
@@ -152,6 +153,10 @@ class WeirError(RuntimeError):
     def __init__(self, status: str, text: str, rank: Optional[int] = None) -> None:
         self.status, self.rank = status, rank
         super().__init__(f"weir: {status}: {text}")
+
+    def add(self, words: str) -> None:
+        if words:
+            self.args = (f"{self}; {words}",)
 
 
 def check(status: int) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -148,8 +148,9 @@ class CallStatistics:
 class Calls:
     """Starts the calls of a group in the program's order, which is the same on all ranks. The library ends them in this order."""
 
-    def __init__(self, group: Group, rank: int, label: str) -> None:
-        self._group, self._rank, self._label = group, rank, label
+    def __init__(self, group: Group, rank: int, label: str, explain: Callable[[WeirError], str]) -> None:
+        """`explain` says more of an error that ended a call, or "". It may wait for a moment."""
+        self._group, self._rank, self._label, self._explain = group, rank, label, explain
         self._order = threading.Lock()  # of those who make calls; held while a device's driver may wait
         self._lock = threading.Lock()  # guards what is below, for a moment
         self._under_way: deque[Step] = deque()  # in the order of their starts, which some of them wait for
@@ -215,8 +216,18 @@ class Calls:
         self._end(work, error or collective.tensors)
 
     def _end(self, work: WeirWork, outcome: Outcome) -> None:
+        if isinstance(outcome, WeirError) and not (self._closed or self._aborted):
+            self._callbacks.run(lambda: self._end_with_error(work, outcome))
+            return
         work.end(outcome)
         self._callbacks.run(work.run_callbacks)
+
+    def _end_with_error(self, work: WeirWork, error: WeirError) -> None:
+        try:
+            error.add(self._explain(error))
+        finally:
+            work.end(error)
+            work.run_callbacks()
 
     def _stage(self, collective: Collective) -> DeviceWork:
         with self._lock:
@@ -307,6 +318,11 @@ class Calls:
         except Exception as error:  # noqa: BLE001
             return error
         return None
+
+    def failure(self) -> Optional[WeirError]:
+        """What has ended the group, also where no call of this rank was under way."""
+        with self._lock:
+            return None if self._closed else self._group.failure()
 
     def statistics(self) -> CallStatistics:
         with self._lock:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_uint32, c_void_p
 from datetime import timedelta
-from typing import Any
+from typing import Any, Optional
 
 from .c_api import MEMORY_KINDS, STATUS, ContextOptions, GroupOptions, GroupStatistics, SparseTensor, Tensor, WeirError, check, library
 from .meeting import Meeting
@@ -113,6 +113,14 @@ class Group:
         for call in before:
             library.weir_release(call)
         check(library.weir_wait(last))
+
+    def failure(self) -> Optional[WeirError]:
+        """What has ended the group."""
+        try:
+            check(library.weir_group_progress(self._group))
+        except WeirError as error:
+            return error
+        return None
 
     def statistics(self) -> dict[str, int]:
         counted = GroupStatistics(size=ctypes.sizeof(GroupStatistics))

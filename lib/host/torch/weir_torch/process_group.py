@@ -7,6 +7,7 @@ import os
 import weakref
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -14,7 +15,8 @@ from torch._C._distributed_c10d import AllgatherOptions
 from torch.distributed import (AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions, PrefixStore,
                                ProcessGroup, ReduceOptions, ReduceScatterOptions)
 
-from . import collectives, sparse
+from . import collectives, order, sparse
+from .c_api import WeirError
 from .calls import Calls, CallStatistics
 from .closing import end, end_and_wait, wait_for_ends
 from .collectives import Collective, are_movable, operation_for
@@ -46,13 +48,14 @@ class ProcessGroupWeir(ProcessGroup):
         wait_for_ends()
         with Meeting(store, rank, size, timeout) as meeting:
             self._group = Group(meeting, Options.from_environment() if options is None else options)
-        self._calls = Calls(self._group, rank, self.getBackendName())
+        self._calls = Calls(self._group, rank, self.getBackendName(), partial(explain, weakref.ref(self)))
         # Runs when the process group goes away, or when the program ends.
         self._end = weakref.finalize(self, end if torch.distributed.is_initialized() else end_and_wait, self._calls, os.getpid())
         # Last, because a rank that cannot come would leave Gloo's others waiting. Torchrun may start ranks again with the same
         # store, where the addresses of those that died are left: a rank that found them would wait for one who is gone.
         self._gloo = InnerGloo(PrefixStore(meeting.name, store), rank, size, timeout, self._group.address)
         self._gloo.serve(self)
+        order.know(self)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         return "weir"
@@ -181,6 +184,10 @@ class ProcessGroupWeir(ProcessGroup):
         self._end()
         wait_for_ends()
 
+    def failure(self) -> Optional[WeirError]:
+        """What has ended the group; None: it goes on, or is closed."""
+        return self._calls.failure()
+
     def abort(self) -> None:
         """On this rank all calls fail at once, on the others as soon as they hear of it."""
         self._calls.abort()
@@ -207,6 +214,11 @@ class ProcessGroupWeir(ProcessGroup):
     def transport_statistics(self) -> dict[str, int]:
         """The fields of weir_group_statistics."""
         return self._group.statistics()
+
+
+def explain(group: weakref.ref[ProcessGroupWeir], error: WeirError) -> str:
+    alive = group()
+    return "" if alive is None else order.crossing(alive, error)
 
 
 def forwarded(name: str) -> Any:
