@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that are started as their users start them: by torchrun, with ranks that die."""
+"""Programs that are started as their users start them: torchrun with ranks that die, a rank that raises."""
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from test_held_rings import wait_for_rings
 from torch_ranks import TorchJob
 from weir import ROOT, expect
 
@@ -14,6 +16,7 @@ HERE = Path(__file__).resolve().parent
 LONGEST_S = 80.0
 NODES = 2
 ENDPOINT = "127.0.0.1:7481"
+RAISES, RAISED = 2, "ValueError: no data for step 5"  # of raising.py
 COMMAND = re.compile(r"^\$ WEIR_DEVICE=eth1 torchrun (.*) train\.py$", re.MULTILINE)
 
 
@@ -37,6 +40,32 @@ def torchrun_and_a_rank_that_dies(job: TorchJob, environment: dict[str, str]) ->
     expect((Path(environment["TEMP_DIR"]) / "killed").exists(), "no rank was killed")
 
 
+def a_rank_that_raises(job: TorchJob, environment: dict[str, str]) -> None:
+    """In the middle of a training: the others hear why, and train on in a new group. Nothing is left."""
+    ranks = job.start(HERE / "raising.py", **environment)
+    for rank in ranks:
+        status, output = rank.wait(LONGEST_S)
+        if rank.number == RAISES:
+            expect(status == 1 and RAISED in output, f"{status}, {output[-3000:]}")
+        else:
+            heard = re.search(r"^raising: heard: (.*)$", output, re.MULTILINE)
+            expect(status == 0 and heard and RAISED in heard[1] and f"rank {RAISES}" in heard[1] and "raising: exact" in output,
+                   f"rank {rank.number}: {status}, {output[-3000:]}")
+    expect(not left_of("raising.py"), f"processes are left: {left_of('raising.py')}")
+    wait_for_rings(job.lab, 7)
+
+
+def left_of(program: str) -> list[str]:
+    """What runs it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{HERE}/{program}" in (command := (process / "cmdline").read_text()):
+                found.append(f"{process.name}: {command}")
+    return found
+
+
 ALL: dict[str, Callable[[TorchJob, dict[str, str]], None]] = {
     "torchrun-and-a-rank-that-dies": torchrun_and_a_rank_that_dies,
+    "a-rank-that-raises": a_rank_that_raises,
 }

@@ -77,7 +77,7 @@ PROTOTYPES = {
     "weir_memory_register": (c_int, c_void_p, c_int, c_void_p, c_size_t, POINTER(c_void_p)),
     "weir_memory_release": (None, c_void_p),
     "weir_group_form": (c_int, c_void_p, POINTER(GroupOptions), POINTER(c_void_p)),
-    "weir_group_abort": (c_int, c_void_p),
+    "weir_group_abort_because": (c_int, c_void_p, c_char_p),
     "weir_group_close": (None, c_void_p),
     "weir_group_progress": (c_int, c_void_p),
     "weir_group_read_statistics": (c_int, c_void_p, POINTER(GroupStatistics)),

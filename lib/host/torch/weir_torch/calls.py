@@ -329,11 +329,11 @@ class Calls:
             since = time.monotonic() - self._busy_since if self._under_way else 0.0
             return CallStatistics(self._counted.calls, self._counted.bytes, self._counted.seconds + since)
 
-    def abort(self) -> None:
-        """The group is over on all ranks. No call that comes later can help others to the end of theirs."""
+    def abort(self, why: str = "") -> None:
+        """The group is over on all ranks, which hear why. No call that comes later can help others to the end of theirs."""
         with self._lock:
             self._aborted = True
-        self._group.abort()
+        self._group.abort(why)
 
     def close(self) -> None:
         """Ends the group. Calls that are under way fail, on all ranks."""

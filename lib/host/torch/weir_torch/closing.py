@@ -6,6 +6,7 @@ once would find the store of the old one."""
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from typing import Optional
@@ -22,6 +23,8 @@ def end(calls: Calls, process: int) -> Optional[threading.Thread]:
     """In the process that made the group, not in one that it forked. The program's end waits for it."""
     if os.getpid() != process:
         return None
+    if error := uncaught_error():
+        calls.abort(error)
     if not threading.main_thread().is_alive():  # threads of Python have ended, and none would be waited for
         calls.close()
         return None
@@ -29,6 +32,12 @@ def end(calls: Calls, process: int) -> Optional[threading.Thread]:
     _ending.add(thread)
     thread.start()
     return thread
+
+
+def uncaught_error() -> str:
+    """By which the program ends; "": it does not. At a person's prompt it goes on."""
+    error = getattr(sys, "last_value", None)
+    return "" if error is None or hasattr(sys, "ps1") else f"{type(error).__name__}: {error}"
 
 
 def end_and_wait(calls: Calls, process: int) -> None:

@@ -127,8 +127,8 @@ class Group:
         check(library.weir_group_read_statistics(self._group, byref(counted)))
         return {name: getattr(counted, name) for name, _ in GroupStatistics._fields_ if name != "size"}
 
-    def abort(self) -> None:
-        library.weir_group_abort(self._group)
+    def abort(self, why: str = "") -> None:
+        library.weir_group_abort_because(self._group, why.encode(errors="replace"))
 
     def close(self) -> None:
         """Calls fail from then on."""
