@@ -12,11 +12,12 @@ from pathlib import Path
 from hosts import RANKS
 from lab import Lab, smoke_test
 from mpi_jobs import BOTH, MODULE, MPICH, OPEN_MPI, Mpi, MpiFabric, build_without_blanks, working_ring
+from page_commands import first_sum
 from test_control import said
 from test_held_rings import wait_for_rings
 from test_worker import Process
 from torch_ranks import PYTHON
-from weir import ROOT, Skipped, expect, run_to_end, wait_for
+from weir import Skipped, expect, run_to_end, wait_for
 
 # Calls of rank 0 by Weir and by MPI, counted by hand in mpi_calls.c.
 CALLS = {"MPI_Allreduce": (72, 8), "MPI_Iallreduce": (25, 8), "MPI_Allreduce_init": (9, 0), "MPI_Reduce": (42, 10),
@@ -190,28 +191,14 @@ def mistakes(lab: Lab) -> None:
     fabric.switch.stop()
 
 
-def documented_commands(folder: Path) -> str:
-    """Those of the page's first sum after the installation, with this build's files and the test's folder for /run and /tmp."""
-    block = (ROOT / "docs/mpi.md").read_text().split("```\n")[1]
-    lines = [line.removeprefix("# ") for line in block.splitlines() if not line.startswith("# apt install ")]
-    script = "\n".join(lines)
-    build = build_without_blanks()
-    for installed, here in (("/usr/share/doc/weir/examples/", ""), ("/tmp/", ""), ("/run/weir", str(folder)),
-                            ("/usr/lib/x86_64-linux-gnu/weir/", f"{build}/lib/host/mpi/"), ("mpirun ", "mpirun.openmpi "),
-                            ("python3 ", f"{PYTHON} "), ("weir --config", f"{build}/app/weir --config")):
-        expect(installed in script, f"docs/mpi.md has no {installed} among its first commands: {script}")
-        script = script.replace(installed, here)
-    return f"trap 'kill $(jobs -p); wait' EXIT\ncd {folder}\n{script}\n"
-
-
 @smoke_test("mpi-page")
 def page(lab: Lab) -> None:
     """What docs/mpi.md tells a newcomer to type ends in a sum that Weir has made."""
     OPEN_MPI.need()
     if run_to_end([PYTHON, "-c", "import mpi4py"]).status != 0:
         raise Skipped(f"{PYTHON} has no mpi4py (Debian's package python3-mpi4py)")
-    lab.file("mpi.yaml", (ROOT / "config/mpi.yaml").read_text().replace("/run/weir", str(lab.directory)))
-    script = lab.file("first.sh", documented_commands(lab.directory))
+    script = lab.file("first.sh", first_sum("docs/mpi.md", lab.directory / "page", {
+        "/usr/lib/x86_64-linux-gnu/weir/": f"{build_without_blanks()}/lib/host/mpi/", "mpirun ": "mpirun.openmpi ", "python3 ": f"{PYTHON} "}))
     status, output = Process(lab, lab.namespace(), ["bash", "-eu", script], WEIR_SWITCH_MODULE=str(MODULE)).wait()
     expect(status == 0 and output.count("10.0") == RANKS, f"{status}, {output}")
     expect(counted_calls(output) == {"MPI_Allreduce": (20, 0)}, output)

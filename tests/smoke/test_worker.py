@@ -37,9 +37,9 @@ class Process:
                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         lab.on_end(self.kill)
 
-    def wait(self) -> tuple[int, str]:
+    def wait(self, seconds: float = JOB_S) -> tuple[int, str]:
         try:
-            output = self.process.communicate(timeout=JOB_S)[0]
+            output = self.process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
             raise Failed(f"`{self.process.args!r}` does not end") from None
         return self.process.returncode, output

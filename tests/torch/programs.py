@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that are started as their users start them: torchrun with ranks that die, a rank that raises."""
+"""Programs that are started as their users start them: what the page prints, torchrun with ranks that die, a rank that raises."""
 from __future__ import annotations
 
 import contextlib
@@ -8,8 +8,11 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from hosts import RANKS
+from page_commands import first_sum
 from test_held_rings import wait_for_rings
-from torch_ranks import TorchJob
+from test_worker import Process
+from torch_ranks import TorchJob, installed
 from weir import ROOT, expect
 
 HERE = Path(__file__).resolve().parent
@@ -40,6 +43,18 @@ def torchrun_and_a_rank_that_dies(job: TorchJob, environment: dict[str, str]) ->
     expect((Path(environment["TEMP_DIR"]) / "killed").exists(), "no rank was killed")
 
 
+def the_first_sum_of_the_page(job: TorchJob, environment: dict[str, str]) -> None:
+    """What docs/pytorch.md tells a newcomer to type, after the installations: a switch of its own, and four ranks by torchrun."""
+    lab = job.lab
+    script = first_sum("docs/pytorch.md", lab.directory / "page", {"torchrun ": f"{shlex.quote(str(job.python))} -m torch.distributed.run "})
+    status, output = Process(lab, lab.namespace(), ["bash", "-eu", lab.file("first.sh", script)], **installed()).wait(LONGEST_S)
+    told = re.findall(r"^10\.0 switch CallStatistics\(calls=5, .*gloo_calls=0\)$", output, re.MULTILINE)
+    expect(status == 0 and len(told) == RANKS, f"{status}, {output}")
+    header, row = re.search(r"^( *ring  ranks  .*)\n[ -]*\n(.*)$", output, re.MULTILINE).groups()
+    ring = dict(zip(re.split(" {2,}", header.strip()), row.split(), strict=True))
+    expect(ring["connected"] == str(RANKS) and int(ring["slots done"]) >= 5 * 4_000_000 // 1024, f"the switch shows {ring}")
+
+
 def a_rank_that_raises(job: TorchJob, environment: dict[str, str]) -> None:
     """In the middle of a training: the others hear why, and train on in a new group. Nothing is left."""
     ranks = job.start(HERE / "raising.py", **environment)
@@ -68,4 +83,5 @@ def left_of(program: str) -> list[str]:
 ALL: dict[str, Callable[[TorchJob, dict[str, str]], None]] = {
     "torchrun-and-a-rank-that-dies": torchrun_and_a_rank_that_dies,
     "a-rank-that-raises": a_rank_that_raises,
+    "the-first-sum-of-the-page": the_first_sum_of_the_page,
 }
