@@ -13,7 +13,7 @@ from netns import Namespace
 from test_control import said, socket_of
 from test_held_rings import MODULE, switch_and_hosts, wait_for_chosen_ring, wait_for_rings, with_room
 from test_worker import Process
-from weir import BUILD, expect, wait_for
+from weir import BUILD, ROOT, expect, wait_for
 
 PLUG_IN = BUILD / "lib/host/nccl/libnccl-net-weir.so"
 RANK = BUILD / "tests/support/nccl_rank"
@@ -89,17 +89,41 @@ def not_used(lab: Lab) -> None:
     switch.stop()
 
 
+class Page:
+    """What docs/nccl.md prints first: what is typed, and what NCCL's log and the switch say."""
+
+    def __init__(self) -> None:
+        listing = (ROOT / "docs/nccl.md").read_text().split("```\n")[1]
+        self.operators = dict(re.findall(r"^(WEIR_\w+)=(\S+)$", listing, re.MULTILINE))  # lines of /etc/nccl.conf
+        self.users = dict(re.findall(r"(NCCL_\w+)=(\S+)", listing))
+        self.used, self.reduces = re.findall(r"^… NCCL (INFO Weir: .*?)(?:; …)?$", listing, re.MULTILINE)
+        self.ring, self.question = re.search(r"^\$ weirctl (show ring (\d+)) ", listing, re.MULTILINE).group(2, 1)
+
+    def here(self, text: str, device: str, switch: str, ring: int) -> str:
+        """With this place's names."""
+        for printed, ours in ((self.operators["WEIR_DEVICE"], device), (self.operators["WEIR_SWITCH"], switch), (self.ring, str(ring))):
+            text = text.replace(printed, ours)
+        return text
+
+
 @smoke_test("nccl-late")
 def late(lab: Lab) -> None:
-    """weirctl shows the job's ring. A rank is away for longer than any time limit, and the job goes on."""
+    """What docs/nccl.md prints: weirctl shows the job's ring, NCCL's log that it is used. A rank is away for longer than any time limit,
+    and the job goes on."""
     switch, outside = switch_and_hosts(lab, with_room(lab))
-    ranks = start(lab, outside, "late", (10, 12), WEIR_TIMEOUT_MS="2000")
+    page = Page()
+    expect(PLUG_IN.name == f"libnccl-net-{page.users['NCCL_NET_PLUGIN']}.so" and {*page.operators} == {"WEIR_DEVICE", "WEIR_SWITCH"},
+           f"docs/nccl.md prints {page.users} and {page.operators}")
+    ranks = start(lab, outside, "late", (10, 12), WEIR_TIMEOUT_MS="2000", **page.users)
     ring = wait_for_chosen_ring(lab)
     summing = re.compile(rf"^ *{ring} +2 +4 +1024 +\d+ +\d+ +2 +\d+ +[1-9]", re.MULTILINE)  # both are connected, and slots are done
-    wait_for(lambda: summing.search(said(lab, f"show ring {ring}")) is not None, 20, "weirctl does not show that the ring sums")
+    wait_for(lambda: summing.search(said(lab, page.here(page.question, "", "", ring))) is not None, 20, "weirctl does not show that the ring sums")
     time.sleep(4.5)  # this long the last rank is away
     (lab.directory / "ranks-late/go").touch()
-    check(ranks, f"of 2 reduces by ring {ring} of the switch", "nccl_rank: late ended well")
+    first = check(ranks, f"of 2 reduces by ring {ring} of the switch", "nccl_rank: late ended well")[0]
+    for line in (page.used, page.reduces.replace("0 of 4", "0 of 2")):
+        due = page.here(line, "host0", f"unix:{socket_of(lab)}", ring)
+        expect(f"{due}\n" in first or f"{due};" in first, f"{first}; docs/nccl.md has {due}")
     wait_for_rings(lab, 7)
     switch.stop()
 
