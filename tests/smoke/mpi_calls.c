@@ -390,6 +390,16 @@ static void all_of(MPI_Comm comm) {
   MPI_Barrier(comm);
 }
 
+/// MPI refuses it, and the communicator goes on.
+static void free_the_world(void) {
+  MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  expect(MPI_Comm_free(&world) != MPI_SUCCESS, "MPI_Comm_free of MPI_COMM_WORLD", 0);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  fill(&kInt, in, 0, LENGTH);
+  MPI_Allreduce(in, out, LENGTH, MPI_INT, MPI_BOR, MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   int level = 0;
   MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
@@ -411,6 +421,7 @@ int main(int argc, char** argv) {
   MPI_Comm_free(&pair); // while it is under way
   MPI_Wait(&last, MPI_STATUS_IGNORE);
   expect(((int*)out)[4] == 2 * value_of(0, 4), "Iallreduce of a freed communicator", 4);
+  free_the_world();
   printf("mpi_calls: exact\n");
   fflush(stdout);
   MPI_Finalize();

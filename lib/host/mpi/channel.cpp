@@ -193,6 +193,7 @@ void Channel::go_without(const std::string& error) {
 
 void Channel::close() {
   weir_group_close(std::exchange(group_, nullptr));
+  way_ = Way::no_ring_yet; // if MPI does not free the communicator, it may form another
 }
 
 } // namespace weir::mpi

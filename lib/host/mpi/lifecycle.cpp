@@ -34,9 +34,13 @@ int begun(int status) {
   return made(status, MPI_COMM_WORLD);
 }
 
-/// All ranks come here. Then the communicator, its requests or nobody holds its channel.
+/// All ranks come here. Then the communicator, its requests or nobody holds its channel. MPI
+/// refuses to free MPI_COMM_WORLD, which goes on.
 void close_channel(const MPI_Comm* communicator) {
-  auto channel = communicator != nullptr ? job().known_channel_of(*communicator) : nullptr;
+  if (communicator == nullptr || *communicator == MPI_COMM_WORLD) {
+    return;
+  }
+  const auto channel = job().known_channel_of(*communicator);
   if (channel == nullptr || channel->group() == nullptr) {
     return;
   }
