@@ -370,8 +370,8 @@ MUTATIONS = [
     Mutation("nak-above", "NAK(a+1) in place of NAK(a)", [
         Edit(RECOVER, SAID, "                 wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == kNak));")]),
     Mutation("ended-above", "the ranks of a run that another has ended are told by NAK(a+1)", [
-        Edit(RECOVER, "compose(farewell.answers, kEnded, farewell.unacknowledged)",
-             "compose(farewell.answers, kEnded, wire::psn_add(farewell.unacknowledged, 1))")]),
+        Edit(RECOVER, "compose(farewell.answers, syndrome, farewell.unacknowledged)",
+             "compose(farewell.answers, syndrome, wire::psn_add(farewell.unacknowledged, 1))")]),
     Mutation("ack-above", "ACK(a) in place of ACK(a-1)", [
         Edit(RECOVER, SAID, "                 wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == kAck));")]),
     Mutation("keep-alive-above", "ACK(a) keeps a sender alive", [

@@ -74,8 +74,6 @@ class Rules:
 
     def take_leave(self) -> None:
         """Of the ranks of the incarnation that ends now."""
-        for connection in self.switch.connections.values():
-            connection.farewell = None
         for line in self.switch.tree.lines:
             live = self.switch.live(line.number)
             if live is None or self.asks_a_switch(line) or not self.may_answer(line.number):

@@ -115,7 +115,7 @@ void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, fr
 /// Drops what the old incarnation holds; then the hellos contribute to slot 0.
 void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::incarnation_flush, now);
-  recover_.take_leave(ring);
+  recover_.take_leave(ring, now);
   const auto hellos = incarnations_.begin(ring, now.ms());
   drop_given_up_hellos(now);
   take_hellos(ring, hellos, now);
@@ -124,7 +124,7 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
 /// The same when the switch above has begun the incarnation: what it sent completes message 0.
 void Classify::begin_below(const ring::RingChild& parent, frame::Frame& total, frame::Instant now) {
   flush(parent.ring, DropReason::incarnation_flush, now);
-  recover_.take_leave(parent.ring);
+  recover_.take_leave(parent.ring, now);
   const auto hellos = incarnations_.begin_below(total, parent, now.ms());
   drop_given_up_hellos(now);
   take_hellos(parent.ring, hellos, now);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint8_t kAck = wire::ack_syndrome(wire::kAckUnlimited);
 constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
 constexpr std::uint8_t kCannotGoOn = wire::nak_syndrome(wire::NakCode::remote_operational);
-constexpr std::uint8_t kEnded = wire::nak_syndrome(wire::NakCode::remote_access);
+constexpr std::uint8_t kTaken = wire::nak_syndrome(wire::NakCode::remote_access);
 constexpr std::uint64_t kTellPause = recovery::kFirstTimer; // a window of packets is told once
 constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1);   // 10 us
 
@@ -46,7 +46,7 @@ frame::TraceEvent event_of(std::uint8_t syndrome) {
   switch (syndrome) {
   case kAck:
     return frame::TraceEvent::acknowledged;
-  case kEnded:
+  case kTaken:
   case kCannotGoOn:
     return frame::TraceEvent::told;
   default:
@@ -65,11 +65,13 @@ Recover::Recover(Pipeline& pipeline)
     : current_(pipeline.state.current), ports_down_(pipeline.state.ports_down),
       incarnations_(pipeline.state.incarnations), rings_(pipeline.state.rings),
       schedule_(pipeline.state.schedule), lines_(pipeline.state.lines),
-      forward_(pipeline.state.forward), turns_(rings_.size()) {}
+      farewells_(pipeline.state.farewells), forward_(pipeline.state.forward),
+      turns_(rings_.size()) {}
 
 void Recover::begin(const RingChild& sender, const frame::Frame& hello, frame::Instant now) {
   RingState& ring = *rings_[sender.ring];
   const wire::InaHeader& ina = *wire::find_ina_header(hello);
+  farewells_.forget(conn::queue_pair_of(hello));
   ring.answers[sender.child] =
       recovery::AnswerTemplate(hello, incarnations_.flow_of(sender).own_qp);
   ring.results[sender.child] = ResultTemplate(hello, ina);
@@ -360,58 +362,83 @@ void Recover::refuse_all(std::uint16_t ring, frame::Instant now) {
   }
 }
 
-void Recover::take_leave(std::uint16_t ring) {
-  RingState& state = *rings_[ring];
+void Recover::take_leave(std::uint16_t ring, frame::Instant now) {
   for (std::uint16_t child = 0; child < incarnations_.senders_of(ring); ++child) {
-    state.farewells[child] = farewell_of({ring, child});
+    if (may_be_told({ring, child})) {
+      farewells_.put(farewell_of({ring, child}, now));
+    }
   }
 }
 
-/// Empty for a switch, whose ranks it tells itself, and for whom the switch may not speak to.
-Farewell Recover::farewell_of(const RingChild& sender) {
-  if (!incarnations_.may_answer(sender) || !ring_of(sender).is_rank(sender.child)) {
-    return {};
-  }
+/// Not a switch, which tells its ranks itself; nor to whom the switch may not speak; nor where the
+/// next incarnation speaks on the connection.
+bool Recover::may_be_told(const RingChild& sender) const {
+  return incarnations_.may_answer(sender) && ring_of(sender).is_rank(sender.child) &&
+         incarnations_.live_connection_of(sender).connection->hellos == 0;
+}
+
+Farewell Recover::farewell_of(const RingChild& sender, frame::Instant now) const {
   const recovery::Flow& flow = incarnations_.flow_of(sender);
   const conn::Connection& connection = *incarnations_.live_connection_of(sender).connection;
-  if (connection.hellos != 0) {
-    return {}; // the next incarnation speaks on it
-  }
-  return {.answers = rings_[sender.ring]->answers[sender.child],
+  const RingState& state = *rings_[sender.ring];
+  return {.answers = state.answers[sender.child],
           .connection = {connection.pair, connection.qp},
           .unacknowledged = flow.unacknowledged,
+          .reach = static_cast<std::uint32_t>(state.slots.slots()),
+          .ring_id = ring_of(sender).spec().id,
+          .sender = sender,
           .port = connection.port,
-          .claim = flow.claim};
+          .claim = flow.claim,
+          .syndrome = kTaken,
+          .since_ns = now.ns};
 }
 
 void Recover::tell_if_ended(frame::Frame& frame, frame::Instant now) {
   const conn::QueuePair name = conn::queue_pair_of(frame);
   const conn::Connection* connection = incarnations_.connections().find_ring(name, now.ms());
   if (connection == nullptr || connection->state != conn::ConnectionState::dead ||
-      connection->hellos != 0 || !rings_[connection->ring]) {
+      connection->hellos != 0) {
     return;
   }
-  RingState& state = *rings_[connection->ring];
-  if (connection->child >= state.farewells.size()) {
-    return; // another ring has the index
-  }
-  Farewell& farewell = state.farewells[connection->child];
-  const bool is_meant = farewell.connection == name && farewell.port == frame.ingress &&
-                        is_near(farewell.unacknowledged, frame.packet.psn, state.slots.slots()) &&
-                        now.ns >= farewell.said_at_ns + kTellPause;
-  if (is_meant && frame.packet.parsed == wire::Parsed::message && !farewell.answers.is_empty() &&
-      !incarnations_.is_claimed(farewell.claim) && wire::verify_icrc(frame)) {
-    tell(farewell, {connection->ring, connection->child}, now);
+  Farewell* farewell = farewells_.find(name);
+  if (farewell != nullptr && is_from_leaver(*farewell, frame)) {
+    tell(*farewell, now);
   }
 }
 
-void Recover::tell(Farewell& farewell, const RingChild& sender, frame::Instant now) {
-  if (frame::Frame* frame = compose(farewell.answers, kEnded, farewell.unacknowledged)) {
-    farewell.said_at_ns = now.ns;
-    ++rings_[sender.ring]->counters.told;
-    send_own(*frame, now, {.ring = sender.ring, .child = sender.child, .event = event_of(kEnded)},
-             farewell.port);
+bool Recover::is_from_leaver(const Farewell& farewell, frame::Frame& frame) {
+  return frame.packet.parsed == wire::Parsed::message && farewell.port == frame.ingress &&
+         is_near(farewell.unacknowledged, frame.packet.psn, farewell.reach) &&
+         !incarnations_.is_claimed(farewell.claim) && wire::verify_icrc(frame);
+}
+
+void Recover::tell(Farewell& farewell, frame::Instant now) {
+  if (now.ns >= farewell.told_at_ns + kTellPause && say(farewell, farewell.syndrome, now)) {
+    farewell.told_at_ns = now.ns;
+    const RingChild& sender = farewell.sender;
+    if (names_sender(farewell) && rings_[sender.ring]) {
+      ++rings_[sender.ring]->counters.told;
+    }
   }
+}
+
+/// Whether the ring's index is not another ring's by now.
+bool Recover::names_sender(const Farewell& farewell) const {
+  const ring::Ring& ring = ring_of(farewell.sender);
+  return ring.spec().id == farewell.ring_id && farewell.sender.child < ring.senders();
+}
+
+/// False when there is no room.
+bool Recover::say(const Farewell& farewell, std::uint8_t syndrome, frame::Instant now) {
+  frame::Frame* frame = compose(farewell.answers, syndrome, farewell.unacknowledged);
+  if (frame == nullptr) {
+    return false;
+  }
+  const RingChild& sender = farewell.sender;
+  const frame::TraceRecord record{
+      .ring = sender.ring, .child = sender.child, .event = event_of(syndrome)};
+  send_own(*frame, now, names_sender(farewell) ? record : Forward::kForwarded, farewell.port);
+  return true;
 }
 
 void Recover::send_answer(frame::Frame& frame, const RingChild& sender, std::uint8_t syndrome,

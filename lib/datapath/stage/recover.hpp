@@ -3,6 +3,7 @@
 
 #include "conn/incarnations.hpp"
 #include "stage/fair_queue.hpp"
+#include "stage/farewells.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
 #include "stage/schedule.hpp"
@@ -111,7 +112,7 @@ class Recover {
 
   /// Another incarnation begins: notes what the senders are told when they send again. Nobody is
   /// told unasked, since its queue pair may be a new process's by now.
-  void take_leave(std::uint16_t ring);
+  void take_leave(std::uint16_t ring, frame::Instant now);
 
   /// A packet between ring neighbours has no effect. Tells its sender if another incarnation has
   /// ended the sender's (docs/protocol.md §2a).
@@ -150,8 +151,12 @@ class Recover {
                         std::uint32_t unacknowledged);
   frame::Frame* compose(const ring::RingChild& sender, std::uint8_t syndrome);
   bool say(const ring::RingChild& sender, std::uint8_t syndrome, frame::Instant now);
-  Farewell farewell_of(const ring::RingChild& sender);
-  void tell(Farewell& farewell, const ring::RingChild& sender, frame::Instant now);
+  bool may_be_told(const ring::RingChild& sender) const;
+  Farewell farewell_of(const ring::RingChild& sender, frame::Instant now) const;
+  bool names_sender(const Farewell& farewell) const;
+  bool is_from_leaver(const Farewell& farewell, frame::Frame& frame);
+  void tell(Farewell& farewell, frame::Instant now);
+  bool say(const Farewell& farewell, std::uint8_t syndrome, frame::Instant now);
   void send_answer(frame::Frame& frame, const ring::RingChild& sender, std::uint8_t syndrome,
                    frame::Instant now);
   void send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,
@@ -187,6 +192,7 @@ class Recover {
   RingStates& rings_;
   Schedule& schedule_;
   FairQueue& lines_;
+  Farewells& farewells_;
   Forward& forward_;
   Turns turns_;                  // rings whose results leave again
   std::uint64_t allowed_at_ = 0; // ns: the time that allowed_ is for

@@ -19,7 +19,7 @@ RingState::RingState(const ring::Ring& ring, std::pmr::memory_resource* memory)
     : slots(dimensions_of(ring), memory), pins(ring.children()), is_root(ring.is_root()),
       made_results(is_root ? ring.children() : std::uint16_t{0}),
       packets_per_message(ring.spec().packets_per_message()), answers(ring.senders()),
-      results(ring.senders()), farewells(ring.senders()), resending(ring.senders()) {}
+      results(ring.senders()), resending(ring.senders()) {}
 
 std::optional<Stall> RingState::stall() const {
   if (!slots.is_filling(due.slot(), due.message)) {

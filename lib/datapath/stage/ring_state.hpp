@@ -8,7 +8,6 @@
 #include "recovery/result_template.hpp"
 #include "ring/ring.hpp"
 #include "slot/slot_table.hpp"
-#include "stage/farewell.hpp"
 #include "stage/turns.hpp"
 
 #include <cassert>
@@ -125,7 +124,6 @@ struct RingState {
   std::uint64_t heard_at_ns = 0;                 // when one last acknowledged, or the ring was made
   std::vector<recovery::AnswerTemplate> answers; // by sender: to it
   std::vector<recovery::ResultTemplate> results; // by sender: to its receiver
-  std::vector<Farewell> farewells;               // by sender: to those of the last incarnation
   Turns resending;                               // senders to whose receivers results leave again
 };
 

@@ -33,6 +33,8 @@ WorkerState::WorkerState(const ring::CurrentRings& current_rings,
                  }),
       lines(settings.queue_room),
       flow_cache(current, conn::Incarnations::children_of(*current, owned, settings.classifier),
-                 settings.classifier.hash_key) {}
+                 settings.classifier.hash_key),
+      farewells(conn::Incarnations::children_of(*current, owned, settings.classifier),
+                settings.classifier.hash_key) {}
 
 } // namespace weir::stage

@@ -11,6 +11,7 @@
 #include "slot/reduction.hpp"
 #include "slot/reduction_queue.hpp"
 #include "stage/fair_queue.hpp"
+#include "stage/farewells.hpp"
 #include "stage/flow_cache.hpp"
 #include "stage/forward.hpp"
 #include "stage/ring_state.hpp"
@@ -67,6 +68,7 @@ struct WorkerState {
   slot::ReductionQueue reductions;
   FairQueue lines;
   FlowCache flow_cache;
+  Farewells farewells;
   conn::RefusedHellos refused;
 };
 

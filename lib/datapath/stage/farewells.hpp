@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "conn/connection_table.hpp"
+#include "recovery/answer_template.hpp"
+#include "ring/ring.hpp"
+
+#include <cstdint>
+
+namespace weir::stage {
+
+/// How the switch reaches a sender of a run that is over, and what it may say to it
+/// (docs/protocol.md §2a, "Told").
+struct Farewell {
+  recovery::AnswerTemplate answers;
+  conn::QueuePair connection;       // that its packets name
+  std::uint32_t unacknowledged = 0; // a
+  std::uint32_t reach = 0;          // packets of two windows
+  std::uint32_t ring_id = 0;        // the sender's ring, whose index may be another's by now
+  ring::RingChild sender;           //
+  std::uint16_t port = 0;           // that its packets came by
+  std::uint64_t claim = 0;          // conn::QueuePairClaims' name of its own queue pair
+  std::uint8_t syndrome = 0;        // the NAK that says why its run is over
+  std::uint64_t since_ns = 0;       // the run's end
+  std::uint64_t told_at_ns = 0;     // that its run is over
+};
+
+/// Those of one worker. Where there is no room for one more, the one whose run ended first goes.
+class Farewells {
+ public:
+  Farewells(std::uint32_t senders, const conn::HashKey& hash_key);
+
+  /// In place of an older one of the same connection.
+  void put(const Farewell& farewell);
+
+  /// The connection has begun to live again.
+  void forget(const conn::QueuePair& connection);
+
+  /// nullptr when there is none.
+  Farewell* find(const conn::QueuePair& connection);
+
+ private:
+  conn::BucketTable<Farewell> farewells_; // by connection
+};
+
+} // namespace weir::stage
