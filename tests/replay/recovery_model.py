@@ -146,10 +146,10 @@ class Pass(Enum):
 class Farewell:
     """What the switch says to a rank of an incarnation that another one has ended (§2a, "Told")."""
 
-    frame: bytes
     rank: int
     port: int  # of its hello
-    said_ns: int  # 0: not yet
+    told_ns: int = 0  # 0: not yet
+    acknowledged_ns: int = 0
 
 
 class Question(NamedTuple):

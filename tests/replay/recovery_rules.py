@@ -80,7 +80,7 @@ class Rules:
                 continue
             flow = live.the_flow
             if not self.is_greeted(flow.hello):
-                live.farewell = Farewell(flow.voice.says(ENDED, flow.a), line.rank, self.switch.port_of_frame(flow.hello), 0)
+                live.farewell = Farewell(line.rank, self.switch.port_of_frame(flow.hello))
 
     def is_greeted(self, roce: Roce) -> bool:
         """A hello waits on the connection."""
@@ -88,13 +88,18 @@ class Rules:
 
     def tell(self, farewell: Farewell, flow: Flow, roce: Roce, port: int) -> None:
         """A packet that may be its rank's has come by the port."""
-        is_due = self.now >= farewell.said_ns + TELL_PAUSE_NS
         reach = 2 * self.switch.case.window * self.switch.case.packets_per_message
         is_near = -reach <= serial(roce.psn, flow.a, 24) < reach
         is_claimed = (flow.hello.src, port, flow.qp) in self.claims()
-        if is_due and is_near and port == farewell.port and not is_claimed and not self.is_greeted(roce):
-            farewell.said_ns = self.now
-            self.switch.say(farewell.frame, "nak", farewell.rank, farewell.port)
+        if not is_near or port != farewell.port or is_claimed or self.is_greeted(roce):
+            return
+        if follows(flow.a, roce.psn):
+            if self.now >= farewell.acknowledged_ns + TELL_PAUSE_NS:
+                farewell.acknowledged_ns = self.now
+                self.switch.say(flow.voice.ack(plus(flow.a, -1)), "ack", farewell.rank, farewell.port)
+        elif self.now >= farewell.told_ns + TELL_PAUSE_NS:
+            farewell.told_ns = self.now
+            self.switch.say(flow.voice.says(ENDED, flow.a), "nak", farewell.rank, farewell.port)
 
     # -- frames of the switch
 

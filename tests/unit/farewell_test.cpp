@@ -3,6 +3,7 @@
 /// docs/protocol.md §2a, "Told": what the switch says to the ranks of a run when another one begins
 /// on their ring.
 
+#include "stage/farewells.hpp"
 #include "switch_fixture.hpp"
 
 #include <functional>
@@ -17,7 +18,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 using Frames = std::vector<Sent>;
 
 JobSpec three_ranks() {
-  return {.world = 3, .first_own_qp = 0x500};
+  return {.world = 3, .first_psn = 0xfffffb, .first_own_qp = 0x500}; // rank 0's wrap in message 2
 }
 
 /// The first run has done message 1, and all is acknowledged. The second one's ranks have other
@@ -42,6 +43,12 @@ struct TwoRuns {
   /// In the style of the receiver's newest answer: all up to message 1 is acknowledged.
   Sent told(std::uint16_t rank) const {
     return {build(first.answer_to(rank, kEnded, psn(rank, 4), 2)).bytes,
+            l2::PortSet{1} << first.port_of(rank), Departure::consumed};
+  }
+
+  /// In the same style: all up to message 1 is acknowledged again.
+  Sent acknowledged(std::uint16_t rank) const {
+    return {build(first.answer_to(rank, kAck, psn(rank, 3), 2)).bytes,
             l2::PortSet{1} << first.port_of(rank), Departure::consumed};
   }
 
@@ -90,10 +97,64 @@ TEST(Farewell, WhoHasNotHeardItIsToldAgainWhenItSends) {
   EXPECT_EQ(two.send_next(2), Frames{two.told(2)});
   EXPECT_EQ(two.fixture.send(two.first.message(0, 2, Bytes(700, 1))[1], 0), Frames{two.told(0)})
       << "a MIDDLE too";
-  EXPECT_EQ(two.fixture.send(two.first.hello(1), 1), Frames{two.told(1)}) << "a hello too";
+  EXPECT_EQ(two.fixture.send(two.first.hello(1), 1), Frames{two.acknowledged(1)}) << "a hello too";
   EXPECT_EQ(two.fixture.dropped(DropReason::wrong_session), 3u);
   EXPECT_EQ(two.fixture.dropped(DropReason::dead_connection), 1u);
   EXPECT_EQ(two.fixture.dropped(DropReason::retired_nonce), 1u);
+}
+
+/// A requester ignores a NAK of what it has not sent (IBTA §9.7.6.1). One that has lost the last
+/// acknowledgements has perhaps sent nothing behind them.
+TEST(Farewell, WhoHasLostAcknowledgementsIsAcknowledgedFirst) {
+  TwoRuns two;
+  two.begin(two.second);
+  const Built last = two.first.message(2, 1, Bytes(700, 1))[2];
+  two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
+  EXPECT_EQ(two.fixture.send(last, 2), Frames{two.acknowledged(2)});
+  EXPECT_TRUE(two.fixture.send(last, 2).empty()) << "a window of packets is acknowledged once";
+  EXPECT_EQ(two.fixture.ring().told, 0u);
+  EXPECT_EQ(two.fixture.send(two.next(2), 2), Frames{two.told(2)}) << "at once";
+  EXPECT_EQ(two.fixture.ring().told, 1u);
+  two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
+  EXPECT_EQ(two.fixture.send(last, 2), Frames{two.acknowledged(2)});
+}
+
+/// What was kept for its run before says nothing of the run that is over now.
+TEST(Farewell, WhatWasKeptIsForgottenWhenTheConnectionLivesAgain) {
+  TwoRuns two;
+  two.begin(two.second);
+  RingJob silent = two.first; // its hellos do not tell their queue pairs
+  silent.spec().first_own_qp = 0;
+  silent.restart(1);
+  silent.spec().first_qp = two.first.spec().first_qp;
+  two.begin(silent);
+  two.second.restart(1);
+  two.second.restart(1);
+  two.begin(two.second);
+  two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
+  EXPECT_TRUE(two.fixture.send(silent.message(0, 1, Bytes(700, 1))[0], 0).empty());
+  EXPECT_EQ(two.fixture.dropped(DropReason::wrong_session), 1u);
+}
+
+TEST(Farewell, TheRanksOfTheRunBeforeTheLastAreToldToo) {
+  TwoRuns two;
+  two.begin(two.second);
+  RingJob third = two.second;
+  third.restart(1);
+  third.spec().first_own_qp += 0x10;
+  two.begin(third);
+  EXPECT_EQ(two.send_next(1), Frames{two.told(1)});
+}
+
+TEST(Farewell, TheOneWhoseRunEndedFirstMakesRoom) {
+  Farewells farewells(8, conn::HashKey{}); // two buckets of eight
+  for (std::uint32_t qp = 0; qp < 100; ++qp) {
+    farewells.put({.connection = {.pair = 1, .qp = qp}, .since_ns = 1 + qp});
+    ASSERT_NE(farewells.find({.pair = 1, .qp = qp}), nullptr);
+  }
+  for (std::uint32_t qp = 0; qp < 100; ++qp) {
+    EXPECT_EQ(farewells.find({.pair = 1, .qp = qp}) != nullptr, qp >= 100 - 16) << qp;
+  }
 }
 
 TEST(Farewell, IsForThePacketsOfItsSenderAlone) {

@@ -23,6 +23,7 @@ struct Farewell {
   std::uint8_t syndrome = 0;        // the NAK that says why its run is over
   std::uint64_t since_ns = 0;       // the run's end
   std::uint64_t told_at_ns = 0;     // that its run is over
+  std::uint64_t acknowledged_at_ns = 0;
 };
 
 /// Those of one worker. Where there is no room for one more, the one whose run ended first goes.

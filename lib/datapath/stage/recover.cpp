@@ -401,7 +401,12 @@ void Recover::tell_if_ended(frame::Frame& frame, frame::Instant now) {
     return;
   }
   Farewell* farewell = farewells_.find(name);
-  if (farewell != nullptr && is_from_leaver(*farewell, frame)) {
+  if (farewell == nullptr || !is_from_leaver(*farewell, frame)) {
+    return;
+  }
+  if (wire::psn_before(frame.packet.psn, farewell->unacknowledged)) {
+    acknowledge_again(*farewell, now);
+  } else {
     tell(*farewell, now);
   }
 }
@@ -419,6 +424,14 @@ void Recover::tell(Farewell& farewell, frame::Instant now) {
     if (names_sender(farewell) && rings_[sender.ring]) {
       ++rings_[sender.ring]->counters.told;
     }
+  }
+}
+
+/// A requester that has lost acknowledgements may have sent nothing from a on. It ignores a NAK of
+/// what it has not sent (IBTA §9.7.6.1).
+void Recover::acknowledge_again(Farewell& farewell, frame::Instant now) {
+  if (now.ns >= farewell.acknowledged_at_ns + kTellPause && say(farewell, kAck, now)) {
+    farewell.acknowledged_at_ns = now.ns;
   }
 }
 

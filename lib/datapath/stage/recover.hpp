@@ -156,6 +156,7 @@ class Recover {
   bool names_sender(const Farewell& farewell) const;
   bool is_from_leaver(const Farewell& farewell, frame::Frame& frame);
   void tell(Farewell& farewell, frame::Instant now);
+  void acknowledge_again(Farewell& farewell, frame::Instant now);
   bool say(const Farewell& farewell, std::uint8_t syndrome, frame::Instant now);
   void send_answer(frame::Frame& frame, const ring::RingChild& sender, std::uint8_t syndrome,
                    frame::Instant now);
