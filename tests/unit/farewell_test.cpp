@@ -11,7 +11,9 @@
 namespace weir::stage::farewell_test {
 namespace {
 
-constexpr std::uint8_t kAck = 0x1f;   // no limit of credits
+constexpr std::uint8_t kAck = 0x1f; // no limit of credits
+constexpr std::uint8_t kRnrNak = 0x21;
+constexpr std::uint8_t kSequenceError = 0x60;
 constexpr std::uint8_t kEnded = 0x62; // remote access error (IBTA §9.7.5.2)
 constexpr std::uint64_t kMs = 1'000'000;
 
@@ -119,18 +121,135 @@ TEST(Farewell, WhoHasLostAcknowledgementsIsAcknowledgedFirst) {
   EXPECT_EQ(two.fixture.send(last, 2), Frames{two.acknowledged(2)});
 }
 
+/// Message 2 has left too, and is acknowledged by what passes when the second run has begun.
+struct LateAnswers : TwoRuns {
+  LateAnswers() {
+    expect_completes(random, fixture, first, random_exchange(random, first, 2, 700));
+    EXPECT_TRUE(begin(second).empty());
+    fixture.now = frame::Instant{fixture.now.ns + kMs};
+  }
+
+  /// An answer to rank 0 with the PSN of the n-th packet behind its hello.
+  Built answer(std::uint8_t syndrome, std::uint32_t n) const {
+    return build(first.answer_to(0, syndrome, psn(0, n), 10 + n));
+  }
+
+  /// It reaches the rank, whatever the switch makes of it.
+  void pass(const Built& answer) {
+    EXPECT_EQ(fixture.send(answer, 1), (Frames{{answer.bytes, 1, Departure::forwarded}}));
+  }
+
+  /// What rank 0 hears to the n-th packet behind its hello.
+  Frames heard_of(std::uint32_t n) {
+    const std::uint32_t message = (n + 2) / 3; // of three packets
+    return fixture.send(first.message(0, message, Bytes(700, 1))[(n - 1) % 3], 0);
+  }
+
+  static Frames said(const Built& answer) {
+    return {{answer.bytes, l2::PortSet{1}, Departure::consumed}};
+  }
+};
+
+/// The requester goes on from there. A NAK of what is acknowledged is a duplicate to it, which it
+/// ignores (IBTA §9.7.6.1).
+TEST(Farewell, AcknowledgementsThatWereUnderWayCount) {
+  struct Row {
+    const char* description;
+    std::vector<std::pair<std::uint8_t, std::uint32_t>> answers; // syndrome, PSN
+    std::uint32_t lowest;                                        // that is not acknowledged
+    std::uint32_t sequence;                                      // of the newest answer
+  };
+
+  const std::vector<Row> rows{
+      {"none", {}, 4, 2},
+      {"one", {{kAck, 4}}, 5, 14},
+      {"one that repeats the last", {{kAck, 3}}, 4, 13},
+      {"an old one", {{kAck, 2}}, 4, 2},
+      {"two in order", {{kAck, 4}, {kAck, 5}}, 6, 15},
+      {"two in another order", {{kAck, 5}, {kAck, 4}}, 6, 15},
+      {"twice the same", {{kAck, 4}, {kAck, 4}}, 5, 14},
+      {"one for all", {{kAck, 6}}, 7, 16},
+      {"of what has not left", {{kAck, 7}}, 4, 2},
+      {"half the PSNs away", {{kAck, 0x800000}}, 4, 2},
+      {"a NAK of a sequence error", {{kSequenceError, 5}}, 5, 15},
+      {"an ACK and a NAK above it", {{kAck, 4}, {kSequenceError, 6}}, 6, 16},
+      {"a NAK and an ACK of what it asks for", {{kSequenceError, 5}, {kAck, 6}}, 7, 16},
+      {"an RNR NAK", {{kRnrNak, 6}}, 6, 16},
+      {"a NAK that ends the queue pair", {{kEnded, 5}}, 4, 2},
+      {"of a reserved kind", {{0x40, 5}}, 4, 2},
+  };
+  for (const Row& row : rows) {
+    LateAnswers late;
+    for (const auto& [syndrome, psn] : row.answers) {
+      late.pass(late.answer(syndrome, psn));
+    }
+    const RingJob& job = late.first;
+    EXPECT_EQ(late.heard_of(row.lowest),
+              late.said(build(job.answer_to(0, kEnded, late.psn(0, row.lowest), row.sequence))))
+        << row.description;
+    EXPECT_EQ(late.heard_of(row.lowest - 1),
+              late.said(build(job.answer_to(0, kAck, late.psn(0, row.lowest - 1), row.sequence))))
+        << row.description;
+  }
+}
+
+TEST(Farewell, OnlyTheReceiversAcknowledgementsCount) {
+  const std::vector<std::pair<const char*, std::function<void(LateAnswers&)>>> rows{
+      {"by another port", [](LateAnswers& late) { late.fixture.send(late.answer(kAck, 5), 2); }},
+      {"damaged",
+       [](LateAnswers& late) {
+         Built answer = late.answer(kAck, 5);
+         answer.bytes[answer.bth + 15] ^= 1; // MSN
+         late.pass(answer);
+       }},
+      {"to another queue pair",
+       [](LateAnswers& late) {
+         FrameSpec answer = late.first.answer_to(0, kAck, late.psn(0, 5), 15);
+         answer.qp += 0x100;
+         late.pass(build(answer));
+       }},
+  };
+  for (const auto& [description, send] : rows) {
+    LateAnswers late;
+    send(late);
+    EXPECT_EQ(late.heard_of(4),
+              late.said(build(late.first.answer_to(0, kEnded, late.psn(0, 4), 2))))
+        << description;
+  }
+}
+
+/// The third run's ranks call queue pairs their own that the first run's called so.
+TEST(Farewell, OfTwoRunsWithOneQueuePairTheLaterOneIsAcknowledged) {
+  TwoRuns two;
+  two.begin(two.second);
+  RingJob third = two.second;
+  third.restart(1);
+  third.spec().first_own_qp = two.first.spec().first_own_qp;
+  two.begin(third);
+  expect_completes(two.random, two.fixture, third, random_exchange(two.random, third, 1, 700));
+  RingJob fourth = third;
+  fourth.restart(1);
+  two.begin(fourth);
+  const std::uint32_t psn = third.first_psn_of(0);
+  const Built answer = build(third.answer_to(0, kAck, psn + 1, 2));
+  EXPECT_EQ(two.fixture.send(answer, 1).size(), 1u);
+  two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
+  EXPECT_EQ(two.fixture.send(third.message(0, 1, Bytes(700, 1))[1], 0),
+            LateAnswers::said(build(third.answer_to(0, kEnded, psn + 2, 2))));
+}
+
 /// What was kept for its run before says nothing of the run that is over now.
 TEST(Farewell, WhatWasKeptIsForgottenWhenTheConnectionLivesAgain) {
   TwoRuns two;
   two.begin(two.second);
-  RingJob silent = two.first; // its hellos do not tell their queue pairs
-  silent.spec().first_own_qp = 0;
+  RingJob silent = two.second; // its hellos do not tell their queue pairs
   silent.restart(1);
   silent.spec().first_qp = two.first.spec().first_qp;
+  silent.spec().first_own_qp = 0;
   two.begin(silent);
-  two.second.restart(1);
-  two.second.restart(1);
-  two.begin(two.second);
+  RingJob last = silent;
+  last.restart(1);
+  two.begin(last);
   two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
   EXPECT_TRUE(two.fixture.send(silent.message(0, 1, Bytes(700, 1))[0], 0).empty());
   EXPECT_EQ(two.fixture.dropped(DropReason::wrong_session), 1u);

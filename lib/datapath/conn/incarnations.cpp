@@ -488,7 +488,6 @@ void Incarnations::name_requester(const ring::RingChild& sender) {
   ++requester->claimants;
 }
 
-/// As the packets name it that acknowledge what the sender has sent.
 QueuePair Incarnations::answers_to(const ring::RingChild& sender) const {
   return {current_->reverse_of(current_->pair_of(sender)), flow_of(sender).own_qp};
 }

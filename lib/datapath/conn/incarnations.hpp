@@ -299,6 +299,9 @@ class Incarnations {
   /// pair.
   std::optional<ring::RingChild> sender_acknowledged_by(const frame::Frame& answer);
 
+  /// As the packets name it that acknowledge what the sender has sent.
+  QueuePair answers_to(const ring::RingChild& sender) const;
+
   /// Whether the sender told its queue pair, and the switch may answer in its receiver's name.
   bool may_answer(const ring::RingChild& sender) const;
 
@@ -358,7 +361,6 @@ class Incarnations {
   void end_flow(const ring::RingChild& sender);
   void name_requester(const ring::RingChild& sender);
   bool is_only_requester(const ring::RingChild& sender) const;
-  QueuePair answers_to(const ring::RingChild& sender) const;
   void move_claim(const ring::RingChild& sender, std::uint16_t port);
   void end_incarnation(std::uint16_t ring);
   void admit_parent(frame::Frame& total, const ring::RingChild& parent, std::uint64_t now);

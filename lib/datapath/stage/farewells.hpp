@@ -6,6 +6,7 @@
 #include "ring/ring.hpp"
 
 #include <cstdint>
+#include <optional>
 
 namespace weir::stage {
 
@@ -13,16 +14,19 @@ namespace weir::stage {
 /// (docs/protocol.md §2a, "Told").
 struct Farewell {
   recovery::AnswerTemplate answers;
-  conn::QueuePair connection;       // that its packets name
-  std::uint32_t unacknowledged = 0; // a
-  std::uint32_t reach = 0;          // packets of two windows
-  std::uint32_t ring_id = 0;        // the sender's ring, whose index may be another's by now
-  ring::RingChild sender;           //
-  std::uint16_t port = 0;           // that its packets came by
-  std::uint64_t claim = 0;          // conn::QueuePairClaims' name of its own queue pair
-  std::uint8_t syndrome = 0;        // the NAK that says why its run is over
-  std::uint64_t since_ns = 0;       // the run's end
-  std::uint64_t told_at_ns = 0;     // that its run is over
+  conn::QueuePair connection;                   // that its packets name
+  conn::QueuePair acknowledgements;             // that those of its packets name
+  std::optional<std::uint16_t> acknowledged_by; // the port that those come by
+  std::uint32_t unacknowledged = 0;             // a
+  std::uint32_t released = 0;                   // s, when the run ended
+  std::uint32_t reach = 0;                      // packets of two windows
+  std::uint32_t ring_id = 0;    // the sender's ring, whose index may be another's by now
+  ring::RingChild sender;       //
+  std::uint16_t port = 0;       // that its packets came by
+  std::uint64_t claim = 0;      // conn::QueuePairClaims' name of its own queue pair
+  std::uint8_t syndrome = 0;    // the NAK that says why its run is over
+  std::uint64_t since_ns = 0;   // the run's end
+  std::uint64_t told_at_ns = 0; // that its run is over
   std::uint64_t acknowledged_at_ns = 0;
 };
 
@@ -31,7 +35,8 @@ class Farewells {
  public:
   Farewells(std::uint32_t senders, const conn::HashKey& hash_key);
 
-  /// In place of an older one of the same connection.
+  /// In place of an older one of the same connection. Of two with the same acknowledgements, these
+  /// are for the later one.
   void put(const Farewell& farewell);
 
   /// The connection has begun to live again.
@@ -40,8 +45,17 @@ class Farewells {
   /// nullptr when there is none.
   Farewell* find(const conn::QueuePair& connection);
 
+  /// By what acknowledgements name. nullptr when there is none.
+  Farewell* find_acknowledged(const conn::QueuePair& acknowledgements);
+
  private:
+  struct Name {
+    conn::QueuePair connection;
+    std::uint64_t since_ns = 0;
+  };
+
   conn::BucketTable<Farewell> farewells_; // by connection
+  conn::BucketTable<Name> names_;         // by acknowledgements; what they name may be gone
 };
 
 } // namespace weir::stage

@@ -42,6 +42,21 @@ std::uint8_t rnr_code_within(std::uint64_t ns) {
   return code;
 }
 
+/// The PSN below which it acknowledges all. nullopt: it ends the queue pair.
+std::optional<std::uint32_t> acknowledged_below(const frame::Frame& frame, const wire::Aeth& aeth) {
+  switch (wire::kind_of(aeth.syndrome)) {
+  case wire::SyndromeKind::acknowledge:
+    return wire::psn_add(frame.packet.psn, 1);
+  case wire::SyndromeKind::rnr:
+    return frame.packet.psn;
+  case wire::SyndromeKind::nak:
+    return aeth.syndrome == kNak ? std::optional(frame.packet.psn) : std::nullopt;
+  case wire::SyndromeKind::reserved:
+    break;
+  }
+  return std::nullopt;
+}
+
 frame::TraceEvent event_of(std::uint8_t syndrome) {
   switch (syndrome) {
   case kAck:
@@ -383,7 +398,10 @@ Farewell Recover::farewell_of(const RingChild& sender, frame::Instant now) const
   const RingState& state = *rings_[sender.ring];
   return {.answers = state.answers[sender.child],
           .connection = {connection.pair, connection.qp},
+          .acknowledgements = incarnations_.answers_to(sender),
+          .acknowledged_by = incarnations_.ports().receiver_port_of(sender),
           .unacknowledged = flow.unacknowledged,
+          .released = flow.next_out,
           .reach = static_cast<std::uint32_t>(state.slots.slots()),
           .ring_id = ring_of(sender).spec().id,
           .sender = sender,
@@ -622,6 +640,9 @@ void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
   const wire::Aeth* aeth = recovery::find_aeth(frame);
   const auto sender = aeth == nullptr ? std::nullopt : incarnations_.sender_acknowledged_by(frame);
   if (!sender || !wire::icrc_is_valid(frame)) {
+    if (!sender && aeth != nullptr) {
+      see_late(frame, *aeth);
+    }
     return send_on(frame, incarnations_.ports().destination_of(frame.pair), now);
   }
   const auto& receiver = incarnations_.ports().receiver_port_of(*sender);
@@ -639,6 +660,21 @@ void Recover::accept_response(frame::Frame& frame, frame::Instant now) {
   case wire::SyndromeKind::reserved:
     return send_on(frame, *sender, now);
   }
+}
+
+/// Perhaps an acknowledgement that was under way when its run ended. Its sender goes on from there,
+/// and would ignore what the switch says of a lower PSN.
+void Recover::see_late(const frame::Frame& frame, const wire::Aeth& aeth) {
+  Farewell* farewell = farewells_.find_acknowledged(conn::queue_pair_of(frame));
+  const auto next = acknowledged_below(frame, aeth);
+  if (farewell == nullptr || !next ||
+      farewell->acknowledged_by.value_or(frame.ingress) != frame.ingress ||
+      wire::psn_before(*next, farewell->unacknowledged) ||
+      wire::psn_before(farewell->released, *next) || !wire::icrc_is_valid(frame)) {
+    return;
+  }
+  farewell->answers.take(frame, aeth);
+  farewell->unacknowledged = *next;
 }
 
 /// Moves a, and the template with it. False when `next` is not in a … s.

@@ -158,6 +158,7 @@ class Recover {
   void tell(Farewell& farewell, frame::Instant now);
   void acknowledge_again(Farewell& farewell, frame::Instant now);
   bool say(const Farewell& farewell, std::uint8_t syndrome, frame::Instant now);
+  void see_late(const frame::Frame& frame, const wire::Aeth& aeth);
   void send_answer(frame::Frame& frame, const ring::RingChild& sender, std::uint8_t syndrome,
                    frame::Instant now);
   void send_own(frame::Frame& frame, frame::Instant now, const frame::TraceRecord& record,
