@@ -212,7 +212,7 @@ def another_run(hellos: Hellos) -> Steps:
     yield Step(first.first(0, 2), "drop.wrong_session", MS, says=(Said("nak", 0, 3),))
     yield Step(first.last(0, 2), "drop.dead_connection")
     yield Step(first.last(0, 2), "drop.dead_connection", MS, says=(Said("nak", 0, 3),))
-    yield Step(first.hello(0), "drop.retired_nonce", MS, says=(Said("nak", 0, 3),))
+    yield Step(first.hello(0), "drop.retired_nonce", MS, says=(Said("ack", 0, 2),))
     yield Step(flipped(first.last(0, 2), 60), "drop.dead_connection", MS)
     yield Step(third.hello(0), "held")
     yield Step(first.first(0, 2), "drop.wrong_session")  # the number may be another process's now
@@ -220,6 +220,30 @@ def another_run(hellos: Hellos) -> Steps:
     yield from whole(second, 1)
 
 
+def late_acknowledgements(hellos: Hellos) -> Steps:
+    """Acknowledgements pass when another run has begun: the ranks are told of the PSN that these leave them at (§2a)."""
+    first = Run(hellos, epoch=5, nonce=0xA, own_qp=0x11)
+    second = replace(first, nonce=0xB, session=2, qp=0x40, own_qp=0x21, psn=0x500000)
+    yield from started(first)
+    yield from whole(first, 1)
+    yield from acknowledged(first, 2)
+    yield from whole(first, 2)
+    yield from started(second)
+    yield Step(answer_of_receiver(first, 0, 3), "forward")
+    yield Step(answer_of_receiver(first, 0, 5), "forward")  # of what has not left
+    yield Step(first.last(0, 2), "drop.dead_connection", MS, says=(Said("nak", 0, 4),))
+    yield Step(first.first(0, 2), "drop.wrong_session", says=(Said("ack", 0, 3),))
+    yield Step(answer_of_receiver(first, 1, 4), "forward")
+    yield Step(answer_of_receiver(first, 1, 3), "forward")  # overtaken
+    yield Step(first.last(1, 2), "drop.dead_connection", says=(Said("ack", 1, 4),))
+    yield Step(first.first(1, 3), "drop.wrong_session", says=(Said("nak", 1, 5),))
+    yield Step(answer_of_receiver(first, 2, 4, NAK), "forward")
+    yield Step(first.first(2, 2), "drop.wrong_session", says=(Said("ack", 2, 3),))
+    yield Step(answer_of_receiver(first, 2, 5, RNR), "forward")
+    yield Step(first.last(2, 2), "drop.dead_connection", MS, says=(Said("ack", 2, 4),))
+    yield from whole(second, 1)
+
+
 LOSSES: dict[str, Job] = {job.__name__.replace("_", "-"): job for job in (
     lost_contribution, in_order, lost_result, repeats, receiver_without_buffer, nobody_acknowledges, late_rank,
-    keep_alive, patience, two_claims, another_run)}
+    keep_alive, patience, two_claims, another_run, late_acknowledgements)}

@@ -148,6 +148,8 @@ class Farewell:
 
     rank: int
     port: int  # of its hello
+    acknowledged_by: int | None  # the port that acknowledgements of it come by
+    since_ns: int
     told_ns: int = 0  # 0: not yet
     acknowledged_ns: int = 0
 

@@ -80,7 +80,8 @@ class Rules:
                 continue
             flow = live.the_flow
             if not self.is_greeted(flow.hello):
-                live.farewell = Farewell(line.rank, self.switch.port_of_frame(flow.hello))
+                live.farewell = Farewell(line.rank, self.switch.port_of_frame(flow.hello),
+                                         self.switch.bound_port_of_side(line.receiver), self.now)
 
     def is_greeted(self, roce: Roce) -> bool:
         """A hello waits on the connection."""
@@ -100,6 +101,21 @@ class Rules:
         elif self.now >= farewell.told_ns + TELL_PAUSE_NS:
             farewell.told_ns = self.now
             self.switch.say(flow.voice.says(ENDED, flow.a), "nak", farewell.rank, farewell.port)
+
+    def take_late(self, answer: Roce, port: int) -> None:
+        """Perhaps an acknowledgement that was under way when its run ended: of the latest with that queue pair."""
+        leavers = [(c.farewell, c.the_flow) for c in self.switch.connections.values()
+                   if c.farewell and c.the_flow.qp == answer.qp and (c.the_flow.hello.dst, c.the_flow.hello.src) == (answer.src, answer.dst)]
+        syndrome = syndrome_of(answer)
+        if not leavers or syndrome is None:
+            return
+        farewell, flow = max(leavers, key=lambda leaver: leaver[0].since_ns)
+        if farewell.acknowledged_by not in (None, port):
+            return
+        if syndrome >> 5 == ACK:
+            self.take(answer, syndrome, flow, plus(answer.psn, 1))
+        elif syndrome >> 5 == RNR or syndrome == SEQUENCE_ERROR:
+            self.take(answer, syndrome, flow, answer.psn)
 
     # -- frames of the switch
 

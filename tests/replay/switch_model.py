@@ -330,11 +330,12 @@ class Switch:
 
     def response_is_absorbed(self, roce: Roce) -> bool:
         """An ACK or NAK for a rank whose successor is the source."""
-        if self.incarnation is None or not roce.icrc_is_right():
+        if not roce.icrc_is_right():
             return False
         line = self.neighbours.get((roce.dst, roce.src))
         live = None if line is None else self.live(line)
         if line is None or live is None or live.the_flow.qp != roce.qp or roce.qp == 0:
+            self.rules.take_late(roce, self.port)
             return False
         return self.rules.absorbs(roce, self.line(line))
 
