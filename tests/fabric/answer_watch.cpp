@@ -4,6 +4,7 @@
 #include "scenario.hpp"
 #include "violation.hpp"
 #include "wire/headers.hpp"
+#include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 #include "wire/psn.hpp"
 
@@ -19,6 +20,7 @@ constexpr std::uint8_t kKindMask = 0x60;
 constexpr std::uint8_t kAck = 0x00;
 constexpr std::uint8_t kRnrNak = 0x20;
 constexpr std::uint8_t kSequenceError = 0x60;
+constexpr std::uint8_t kInvalidRequest = 0x61;
 constexpr std::uint8_t kRemoteAccess = 0x62;
 constexpr std::uint8_t kAcknowledge = 0x11; // opcode
 constexpr std::uint16_t kMostHosts = 24;
@@ -83,6 +85,9 @@ void AnswerWatch::expect(const Requester& requester) {
   record = {.requester = requester,
             .acknowledged = requester.first_psn,
             .released = requester.first_psn,
+            .left = requester.first_psn,
+            .passed = requester.first_psn,
+            .brought = requester.first_psn,
             .sequences = {{requester.first_psn, 0}},
             .is_reused = is_reused};
 }
@@ -92,6 +97,7 @@ void AnswerWatch::forget(std::uint16_t ring) {
     if (place.first == ring) {
       record.is_known = false;
       record.is_told = false;
+      record.left = record.passed = record.requester.first_psn; // the switch remembers none of it
       record.nak.reset();
       record.rnr_nak.reset();
     }
@@ -107,23 +113,59 @@ const AnswerWatch::Record* AnswerWatch::record_of(const Answer& answer) const {
   return nullptr;
 }
 
+template <typename Visitor>
+void AnswerWatch::for_each_meant(const Answer& answer, std::uint32_t generation, Visitor&& visit) {
+  for (auto* const records : {&records_, &former_}) {
+    for (auto& [place, record] : *records) {
+      const Requester& requester = record.requester;
+      if (requester.host == answer.host && requester.qp == answer.qp &&
+          requester.generation == generation) {
+        visit(record);
+      }
+    }
+  }
+}
+
 void AnswerWatch::sends(const Packet& packet) {
   const auto answer = read(packet);
   if (!answer || !acknowledges_anything(answer->syndrome)) {
     return;
   }
+  for_each_meant(*answer, packet.origin.generation, [&](Record& record) {
+    record.sequences[answer->acknowledges()] = answer->message_sequence;
+    if (wire::psn_before(record.acknowledged, answer->acknowledges())) {
+      record.acknowledged = answer->acknowledges();
+    }
+  });
+}
+
+void AnswerWatch::has_passed(const Packet& packet) {
+  const auto answer = read(packet);
+  if (!answer || !acknowledges_anything(answer->syndrome)) {
+    return;
+  }
+  for_each_meant(*answer, packet.origin.generation, [&](Record& record) {
+    const bool is_of_former_life = wire::psn_before(record.left, answer->acknowledges());
+    if (!is_of_former_life && wire::psn_before(record.passed, answer->acknowledges())) {
+      record.passed = answer->acknowledges();
+    }
+  });
+}
+
+void AnswerWatch::brings(const Packet& packet) {
+  frame::Frame frame = packet;
+  frame.packet = wire::parse(packet.bytes());
+  if (frame.packet.parsed != wire::Parsed::message || !wire::icrc_is_valid(frame)) {
+    return;
+  }
   for (auto* const records : {&records_, &former_}) {
-    for (auto& [place, record] : *records) {
-      const Requester& requester = record.requester;
-      const bool is_meant = requester.host == answer->host && requester.qp == answer->qp &&
-                            requester.generation == packet.origin.generation;
-      if (!is_meant) {
-        continue;
-      }
-      record.sequences[answer->acknowledges()] = answer->message_sequence;
-      if (wire::psn_before(record.acknowledged, answer->acknowledges())) {
-        record.acknowledged = answer->acknowledges();
-      }
+    const auto found = records->find({packet.origin.ring, packet.origin.rank});
+    if (found == records->end() || found->second.requester.generation != packet.origin.generation) {
+      continue;
+    }
+    const std::uint32_t end = wire::psn_add(frame.packet.psn, 1);
+    if (wire::psn_before(found->second.brought, end)) {
+      found->second.brought = end;
     }
   }
 }
@@ -136,13 +178,13 @@ void AnswerWatch::result_leaves(const Packet& result) {
   Record& record = found->second;
   record.is_known = true;
   if (record.is_told) {
-    throw Violation("§2a",
-                    fmt::format("ring {} rank {} has a result of a run that another has ended",
-                                result.origin.ring, result.origin.rank));
+    throw Violation(
+        "§2a", fmt::format("ring {} rank {} has a result of a run that is over, as it was told",
+                           result.origin.ring, result.origin.rank));
   }
   const std::uint32_t end = wire::psn_add(result.packet.psn, 1);
-  if (wire::psn_before(record.released, end)) {
-    record.released = end;
+  for (std::uint32_t* const behind : {&record.released, &record.left}) {
+    *behind = wire::psn_before(*behind, end) ? end : *behind;
   }
 }
 
@@ -171,8 +213,8 @@ void AnswerWatch::expect_lie(std::uint16_t host, std::uint32_t queue_pair) {
 
 void AnswerWatch::made(const Packet& packet, Time now, const stage::InlineSwitch& engine) {
   const auto answer = read(packet);
-  if (answer && answer->syndrome == kRemoteAccess) {
-    tells(*answer);
+  if (answer && (answer->syndrome == kRemoteAccess || answer->syndrome == kInvalidRequest)) {
+    return tells(*answer);
   }
   const Record* found = answer ? record_of(*answer) : nullptr;
   if (found == nullptr || found->is_reused) {
@@ -184,9 +226,12 @@ void AnswerWatch::made(const Packet& packet, Time now, const stage::InlineSwitch
   if (record.is_lied_about && !is_admitted) {
     return; // the switch has forgotten who told the truth
   }
-  record.is_misled = record.is_misled || (!is_admitted && !waits(record, incarnations));
+  const bool is_waiting = waits(record, incarnations);
+  record.is_misled = record.is_misled || (!is_admitted && !is_waiting);
   check_truth(record, *answer);
-  check_silence(record);
+  if (is_admitted || is_waiting) { // a run that is over hears of it all the same
+    check_silence(record);
+  }
   if (is_admitted) {
     check_patience(record, now);
   }
@@ -195,16 +240,30 @@ void AnswerWatch::made(const Packet& packet, Time now, const stage::InlineSwitch
   check_keep_alive(record, incarnations);
 }
 
-/// That another run has begun.
+/// That its run is over.
 void AnswerWatch::tells(const Answer& answer) {
   for (auto* const records : {&records_, &former_}) {
     for (auto& [place, record] : *records) {
       if (record.requester.host == answer.host && record.requester.qp == answer.qp &&
           !record.is_reused && !record.is_lied_about) {
         check_truth(record, answer);
+        check_obeyed(record, answer);
         record.is_told = true;
       }
     }
+  }
+}
+
+/// IBTA §9.7.6.1: a requester ignores a NAK below or above what it has outstanding.
+void AnswerWatch::check_obeyed(const Record& record, const Answer& answer) {
+  if (wire::psn_before(answer.psn, record.passed) ||
+      !wire::psn_before(answer.psn, record.brought)) {
+    throw Violation("§2a",
+                    fmt::format("ring {} rank {} is told by NAK({:#x}), which it ignores: what has "
+                                "passed acknowledges all before {:#x}, and it has brought what is "
+                                "before {:#x}",
+                                record.requester.ring, record.requester.rank, answer.psn,
+                                record.passed, record.brought));
   }
 }
 

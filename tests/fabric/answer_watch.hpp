@@ -47,6 +47,9 @@ class AnswerWatch {
   /// A host sends an acknowledgement.
   void sends(const Packet& answer);
 
+  /// A packet of the rank comes to the switch.
+  void brings(const Packet& packet);
+
   /// A result of the rank leaves the switch.
   void result_leaves(const Packet& result);
 
@@ -69,6 +72,9 @@ class AnswerWatch {
 
   /// An answer of the switch's own leaves. Throws Violation: I9, §9, §10.
   void made(const Packet& answer, Time now, const stage::InlineSwitch& engine);
+
+  /// A host's answer has passed the switch, undamaged.
+  void has_passed(const Packet& answer);
 
   /// A host's answer passes the switch. Throws Violation I10, except where the switch may not
   /// speak: two hellos claim one queue pair, or its patience may be over.
@@ -93,8 +99,11 @@ class AnswerWatch {
 
   struct Record {
     Requester requester;
-    std::uint32_t acknowledged = 0;                   // all PSNs below it
-    std::uint32_t released = 0;                       // likewise: their results have left
+    std::uint32_t acknowledged = 0; // all PSNs below it
+    std::uint32_t released = 0;     // likewise: their results have left
+    std::uint32_t left = 0;         // likewise, in this life of the switch
+    std::uint32_t passed = 0;       // likewise: acknowledgements passed the switch
+    std::uint32_t brought = 0;      // likewise: one of them came, or a later one
     std::map<std::uint32_t, std::uint32_t> sequences; // MSN by what it acknowledged
     std::optional<std::uint32_t> nak;                 // PSN of the switch's last one
     std::optional<std::uint32_t> rnr_nak;             // likewise
@@ -102,7 +111,7 @@ class AnswerWatch {
     bool is_known = false;      // the switch has admitted it, and has not forgotten it since
     bool is_lied_about = false; // another ring's hello claims its queue pair
     bool is_misled = false;     // see was_misled()
-    bool is_told = false;       // that another run has begun on its ring
+    bool is_told = false;       // that its run is over
     bool is_reused = false; // the queue pair number belonged to an earlier run: docs/protocol.md §9
   };
 
@@ -124,7 +133,10 @@ class AnswerWatch {
   const Record* record_of(const Answer& answer) const;
   static bool is_current(const Record& record, const conn::Incarnations& incarnations);
   static bool waits(const Record& record, const conn::Incarnations& incarnations);
+  template <typename Visitor>
+  void for_each_meant(const Answer& answer, std::uint32_t generation, Visitor&& visit);
   void tells(const Answer& answer);
+  static void check_obeyed(const Record& record, const Answer& answer);
   static void check_truth(const Record& record, const Answer& answer);
   void note_late_rank(const Requester& requester, const Answer& answer,
                       const conn::Incarnations& incarnations);

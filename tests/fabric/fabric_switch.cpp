@@ -371,6 +371,7 @@ void FabricSwitch::accept(Packet& packet) {
       origin.kind == Origin::Kind::member && !is_hosts_answer(packet) && meets(origin);
   if (is_watched) {
     watches_[origin.ring].before(packet, engine());
+    answers_.brings(packet);
   }
   for (IncarnationWatch& watch : incarnations_) {
     watch.before(packet, engine());
@@ -706,6 +707,9 @@ void FabricSwitch::check_order(const Packet& packet) {
   }
   if (packet.departure == frame::Departure::forwarded && is_hosts_answer(packet)) {
     answers_.passes(packet, engine());
+    if (!packet.is_damaged) {
+      answers_.has_passed(packet);
+    }
   }
   // A damaged packet may be of no pair of neighbours, and then waits for no worker.
   const bool may_overtake = packet.is_damaged && scenario_.workers > 1;

@@ -372,6 +372,10 @@ MUTATIONS = [
     Mutation("ended-above", "the ranks of a run that another has ended are told by NAK(a+1)", [
         Edit(RECOVER, "compose(farewell.answers, syndrome, farewell.unacknowledged)",
              "compose(farewell.answers, syndrome, wire::psn_add(farewell.unacknowledged, 1))")]),
+    Mutation("ended-late", "acknowledgements that pass after a run's end do not count", [
+        Edit(RECOVER, "  farewell->answers.take(frame, aeth);\n  farewell->unacknowledged = *next;\n", "")]),
+    Mutation("ended-unsent", "who has lost acknowledgements is told by a NAK of what it has not sent", [
+        Edit(RECOVER, "if (wire::psn_before(frame.packet.psn, farewell->unacknowledged)) {", "if (false) {")]),
     Mutation("ack-above", "ACK(a) in place of ACK(a-1)", [
         Edit(RECOVER, SAID, "                 wire::psn_add(incarnations_.flow_of(sender).unacknowledged, syndrome == kAck));")]),
     Mutation("keep-alive-above", "ACK(a) keeps a sender alive", [
