@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// docs/protocol.md §2a, "Told": what the switch says to the ranks of a run when another one begins
-/// on their ring.
+/// on their ring, or the ring is reset or withdrawn.
 
 #include "stage/farewells.hpp"
 #include "switch_fixture.hpp"
@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint8_t kAck = 0x1f; // no limit of credits
 constexpr std::uint8_t kRnrNak = 0x21;
 constexpr std::uint8_t kSequenceError = 0x60;
-constexpr std::uint8_t kEnded = 0x62; // remote access error (IBTA §9.7.5.2)
+constexpr std::uint8_t kTaken = 0x62;   // remote access error (IBTA §9.7.5.2)
+constexpr std::uint8_t kGivenUp = 0x61; // invalid request (likewise)
 constexpr std::uint64_t kMs = 1'000'000;
 
 using Frames = std::vector<Sent>;
@@ -43,8 +44,8 @@ struct TwoRuns {
   }
 
   /// In the style of the receiver's newest answer: all up to message 1 is acknowledged.
-  Sent told(std::uint16_t rank) const {
-    return {build(first.answer_to(rank, kEnded, psn(rank, 4), 2)).bytes,
+  Sent told(std::uint16_t rank, std::uint8_t why = kTaken) const {
+    return {build(first.answer_to(rank, why, psn(rank, 4), 2)).bytes,
             l2::PortSet{1} << first.port_of(rank), Departure::consumed};
   }
 
@@ -175,7 +176,7 @@ TEST(Farewell, AcknowledgementsThatWereUnderWayCount) {
       {"an ACK and a NAK above it", {{kAck, 4}, {kSequenceError, 6}}, 6, 16},
       {"a NAK and an ACK of what it asks for", {{kSequenceError, 5}, {kAck, 6}}, 7, 16},
       {"an RNR NAK", {{kRnrNak, 6}}, 6, 16},
-      {"a NAK that ends the queue pair", {{kEnded, 5}}, 4, 2},
+      {"a NAK that ends the queue pair", {{kTaken, 5}}, 4, 2},
       {"of a reserved kind", {{0x40, 5}}, 4, 2},
   };
   for (const Row& row : rows) {
@@ -185,7 +186,7 @@ TEST(Farewell, AcknowledgementsThatWereUnderWayCount) {
     }
     const RingJob& job = late.first;
     EXPECT_EQ(late.heard_of(row.lowest),
-              late.said(build(job.answer_to(0, kEnded, late.psn(0, row.lowest), row.sequence))))
+              late.said(build(job.answer_to(0, kTaken, late.psn(0, row.lowest), row.sequence))))
         << row.description;
     EXPECT_EQ(late.heard_of(row.lowest - 1),
               late.said(build(job.answer_to(0, kAck, late.psn(0, row.lowest - 1), row.sequence))))
@@ -213,7 +214,7 @@ TEST(Farewell, OnlyTheReceiversAcknowledgementsCount) {
     LateAnswers late;
     send(late);
     EXPECT_EQ(late.heard_of(4),
-              late.said(build(late.first.answer_to(0, kEnded, late.psn(0, 4), 2))))
+              late.said(build(late.first.answer_to(0, kTaken, late.psn(0, 4), 2))))
         << description;
   }
 }
@@ -235,7 +236,7 @@ TEST(Farewell, OfTwoRunsWithOneQueuePairTheLaterOneIsAcknowledged) {
   EXPECT_EQ(two.fixture.send(answer, 1).size(), 1u);
   two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
   EXPECT_EQ(two.fixture.send(third.message(0, 1, Bytes(700, 1))[1], 0),
-            LateAnswers::said(build(third.answer_to(0, kEnded, psn + 2, 2))));
+            LateAnswers::said(build(third.answer_to(0, kTaken, psn + 2, 2))));
 }
 
 /// What was kept for its run before says nothing of the run that is over now.
@@ -349,13 +350,55 @@ TEST(Farewell, NobodyIsToldOnWhoseConnectionAHelloWaits) {
   EXPECT_EQ(later.send_next(1), Frames{later.told(1)});
 }
 
-TEST(Farewell, NothingIsSaidOfAResetOrToWhoHasNotToldItsQueuePair) {
+TEST(Farewell, ARanksRunMayBeGivenUpByAReset) {
   TwoRuns two;
-  EXPECT_TRUE(two.fixture.reset(0).empty());
-  EXPECT_TRUE(two.send_next(0).empty());
-  EXPECT_TRUE(two.begin(two.second).empty()) << "no run was under way";
-  EXPECT_TRUE(two.send_next(0).empty());
+  EXPECT_TRUE(two.fixture.reset(0).empty()) << "nobody is told unasked";
+  EXPECT_EQ(two.send_next(0), Frames{two.told(0, kGivenUp)});
+  EXPECT_EQ(two.fixture.ring().told, 1u);
+  EXPECT_TRUE(two.fixture.reset(0).empty()) << "no run is under way";
+  EXPECT_TRUE(two.begin(two.second).empty());
+  EXPECT_EQ(two.send_next(0), Frames{two.told(0, kGivenUp)}) << "the second run did not end it";
+  expect_completes(two.random, two.fixture, two.second,
+                   random_exchange(two.random, two.second, 1, 700));
+}
 
+TEST(Farewell, ARanksRunMayBeGivenUpByAWithdrawal) {
+  TwoRuns two;
+  EXPECT_TRUE(two.fixture.withdraw(0).empty()) << "nobody is told unasked";
+  EXPECT_EQ(two.send_next(0), Frames{two.told(0, kGivenUp)});
+  EXPECT_EQ(two.fixture.send(two.first.message(0, 2, Bytes(700, 1))[1], 0), Frames{}) << "once";
+  RingJob other({.ring = 2, .world = 2, .network_id = 1}); // takes the index
+  ASSERT_EQ(two.fixture.inside().add_ring(other.ring()), 0);
+  EXPECT_EQ(two.send_next(1), Frames{two.told(1, kGivenUp)});
+  EXPECT_EQ(two.fixture.ring().told, 0u) << "of the other ring nobody was told";
+}
+
+/// Its owner hears it by the control service, and tells the ranks.
+TEST(Farewell, NobodyIsToldOfTheWithdrawalOfARingForOneRun) {
+  TwoRuns two;
+  two.fixture.withdraw(0);
+  ring::RingSpec made = two.first.ring();
+  made.nonce = two.second.spec().nonce;
+  ASSERT_EQ(two.fixture.inside().add_ring(made), 0);
+  EXPECT_TRUE(two.begin(two.second).empty());
+  two.fixture.withdraw(0);
+  two.fixture.now = frame::Instant{two.fixture.now.ns + kMs};
+  const Built late = two.second.message(0, 1, Bytes(700, 1))[0];
+  EXPECT_TRUE(two.fixture.send(late, 0).empty());
+  EXPECT_EQ(two.send_next(0), Frames{two.told(0, kGivenUp)}) << "that was before";
+}
+
+TEST(Farewell, OfARingThatIsMadeAnewTheFormerRunsRanksAreTold) {
+  TwoRuns two;
+  two.fixture.withdraw(0);
+  ASSERT_EQ(two.fixture.inside().add_ring(two.first.ring()), 0);
+  EXPECT_EQ(two.send_next(2), Frames{two.told(2, kGivenUp)});
+  EXPECT_EQ(two.fixture.ring().told, 1u);
+  EXPECT_TRUE(two.begin(two.second).empty());
+  EXPECT_EQ(two.send_next(1), Frames{two.told(1, kGivenUp)});
+}
+
+TEST(Farewell, NobodyIsToldWhoHasNotToldItsQueuePair) {
   RingJob silent({.world = 3});
   SwitchFixture fixture{{&silent}};
   fixture.start(silent);

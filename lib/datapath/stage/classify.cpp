@@ -115,7 +115,7 @@ void Classify::interleave(frame::Frame& frame, const ring::RingChild& sender, fr
 /// Drops what the old incarnation holds; then the hellos contribute to slot 0.
 void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
   flush(ring, DropReason::incarnation_flush, now);
-  recover_.take_leave(ring, now);
+  recover_.take_leave(ring, kTakenOver, now);
   const auto hellos = incarnations_.begin(ring, now.ms());
   drop_given_up_hellos(now);
   take_hellos(ring, hellos, now);
@@ -124,7 +124,7 @@ void Classify::begin_incarnation(std::uint16_t ring, frame::Instant now) {
 /// The same when the switch above has begun the incarnation: what it sent completes message 0.
 void Classify::begin_below(const ring::RingChild& parent, frame::Frame& total, frame::Instant now) {
   flush(parent.ring, DropReason::incarnation_flush, now);
-  recover_.take_leave(parent.ring, now);
+  recover_.take_leave(parent.ring, kTakenOver, now);
   const auto hellos = incarnations_.begin_below(total, parent, now.ms());
   drop_given_up_hellos(now);
   take_hellos(parent.ring, hellos, now);
@@ -176,16 +176,18 @@ void Classify::update_ports(std::uint16_t ring, frame::Instant now) {
 }
 
 void Classify::reset_ring(std::uint16_t ring, frame::Instant now) {
-  reset_ring(ring, DropReason::ring_reset, now);
+  reset_ring(ring, DropReason::ring_reset, kGivenUp, now);
 }
 
 void Classify::end_disagreeing(std::uint16_t ring, frame::Instant now) {
   recover_.refuse_all(ring, now);
-  reset_ring(ring, DropReason::operator_disagrees, now);
+  reset_ring(ring, DropReason::operator_disagrees, kDisagreed, now);
 }
 
-void Classify::reset_ring(std::uint16_t ring, DropReason reason, frame::Instant now) {
+void Classify::reset_ring(std::uint16_t ring, DropReason reason, wire::NakCode why,
+                          frame::Instant now) {
   flush(ring, reason, now);
+  recover_.take_leave(ring, why, now);
   incarnations_.reset(ring);
   drop_given_up_hellos(now);
 }
@@ -195,9 +197,13 @@ void Classify::drain_ring(std::uint16_t ring, frame::Instant now) {
   drop_given_up_hellos(now);
 }
 
+/// A ring that was made for one run has an owner, who hears of it and tells the ranks what it was.
 conn::RingConnections Classify::withdraw_ring(std::uint16_t ring, frame::Instant now) {
   aggregate_.settle(ring, now);
   end_connections(ring, now);
+  if (current_->rings()[ring].spec().nonce == 0) {
+    recover_.take_leave(ring, kGivenUp, now);
+  }
   conn::RingConnections state = incarnations_.withdraw(ring);
   drop_given_up_hellos(now);
   return state;

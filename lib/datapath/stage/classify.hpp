@@ -48,7 +48,7 @@ class Classify {
   void begin_below(const ring::RingChild& parent, frame::Frame& total, frame::Instant now);
   void take_hellos(std::uint16_t ring, std::span<frame::Frame* const> hellos, frame::Instant now);
   void flush(std::uint16_t ring, DropReason reason, frame::Instant now);
-  void reset_ring(std::uint16_t ring, DropReason reason, frame::Instant now);
+  void reset_ring(std::uint16_t ring, DropReason reason, wire::NakCode why, frame::Instant now);
   void end_connections(std::uint16_t ring, frame::Instant now);
   void drop_given_up_hellos(frame::Instant now);
 

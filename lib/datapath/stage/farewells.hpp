@@ -3,12 +3,18 @@
 
 #include "conn/connection_table.hpp"
 #include "recovery/answer_template.hpp"
-#include "ring/ring.hpp"
+#include "ring/ring_set.hpp"
+#include "wire/syndrome.hpp"
 
 #include <cstdint>
 #include <optional>
 
 namespace weir::stage {
+
+/// Why a run is over, as a NAK says it (docs/protocol.md §2a, "Told", and §12.4).
+inline constexpr wire::NakCode kGivenUp = wire::NakCode::invalid_request;
+inline constexpr wire::NakCode kTakenOver = wire::NakCode::remote_access;
+inline constexpr wire::NakCode kDisagreed = wire::NakCode::remote_operational;
 
 /// How the switch reaches a sender of a run that is over, and what it may say to it
 /// (docs/protocol.md §2a, "Told").
@@ -20,13 +26,13 @@ struct Farewell {
   std::uint32_t unacknowledged = 0;             // a
   std::uint32_t released = 0;                   // s, when the run ended
   std::uint32_t reach = 0;                      // packets of two windows
-  std::uint32_t ring_id = 0;    // the sender's ring, whose index may be another's by now
-  ring::RingChild sender;       //
-  std::uint16_t port = 0;       // that its packets came by
-  std::uint64_t claim = 0;      // conn::QueuePairClaims' name of its own queue pair
-  std::uint8_t syndrome = 0;    // the NAK that says why its run is over
-  std::uint64_t since_ns = 0;   // the run's end
-  std::uint64_t told_at_ns = 0; // that its run is over
+  std::uint32_t ring_id = 0;                    // the sender's ring
+  ring::RingChild sender;                       // its index may be another ring's by now
+  std::uint16_t port = 0;                       // that its packets came by
+  std::uint64_t claim = 0;                      // conn::QueuePairClaims' name of its own queue pair
+  std::uint8_t syndrome = 0;                    // the NAK that says why its run is over
+  std::uint64_t since_ns = 0;                   // the run's end
+  std::uint64_t told_at_ns = 0;                 // that its run is over
   std::uint64_t acknowledged_at_ns = 0;
 };
 

@@ -19,8 +19,9 @@ namespace {
 
 constexpr std::uint8_t kAck = wire::ack_syndrome(wire::kAckUnlimited);
 constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
-constexpr std::uint8_t kCannotGoOn = wire::nak_syndrome(wire::NakCode::remote_operational);
-constexpr std::uint8_t kTaken = wire::nak_syndrome(wire::NakCode::remote_access);
+constexpr std::uint8_t kCannotGoOn = wire::nak_syndrome(kDisagreed);
+constexpr std::uint8_t kTaken = wire::nak_syndrome(kTakenOver);
+constexpr std::uint8_t kEnded = wire::nak_syndrome(kGivenUp);
 constexpr std::uint64_t kTellPause = recovery::kFirstTimer; // a window of packets is told once
 constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1);   // 10 us
 
@@ -62,6 +63,7 @@ frame::TraceEvent event_of(std::uint8_t syndrome) {
   case kAck:
     return frame::TraceEvent::acknowledged;
   case kTaken:
+  case kEnded:
   case kCannotGoOn:
     return frame::TraceEvent::told;
   default:
@@ -377,10 +379,10 @@ void Recover::refuse_all(std::uint16_t ring, frame::Instant now) {
   }
 }
 
-void Recover::take_leave(std::uint16_t ring, frame::Instant now) {
+void Recover::take_leave(std::uint16_t ring, wire::NakCode why, frame::Instant now) {
   for (std::uint16_t child = 0; child < incarnations_.senders_of(ring); ++child) {
     if (may_be_told({ring, child})) {
-      farewells_.put(farewell_of({ring, child}, now));
+      farewells_.put(farewell_of({ring, child}, why, now));
     }
   }
 }
@@ -392,7 +394,8 @@ bool Recover::may_be_told(const RingChild& sender) const {
          incarnations_.live_connection_of(sender).connection->hellos == 0;
 }
 
-Farewell Recover::farewell_of(const RingChild& sender, frame::Instant now) const {
+Farewell Recover::farewell_of(const RingChild& sender, wire::NakCode why,
+                              frame::Instant now) const {
   const recovery::Flow& flow = incarnations_.flow_of(sender);
   const conn::Connection& connection = *incarnations_.live_connection_of(sender).connection;
   const RingState& state = *rings_[sender.ring];
@@ -407,7 +410,7 @@ Farewell Recover::farewell_of(const RingChild& sender, frame::Instant now) const
           .sender = sender,
           .port = connection.port,
           .claim = flow.claim,
-          .syndrome = kTaken,
+          .syndrome = wire::nak_syndrome(why),
           .since_ns = now.ns};
 }
 

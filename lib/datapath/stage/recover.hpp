@@ -110,12 +110,12 @@ class Recover {
   /// Tells the senders that their work cannot go on.
   void refuse_all(std::uint16_t ring, frame::Instant now);
 
-  /// Another incarnation begins: notes what the senders are told when they send again. Nobody is
-  /// told unasked, since its queue pair may be a new process's by now.
-  void take_leave(std::uint16_t ring, frame::Instant now);
+  /// The incarnation ends: notes what its senders are told when they send again. Nobody is told
+  /// unasked, since its queue pair may be a new process's by now.
+  void take_leave(std::uint16_t ring, wire::NakCode why, frame::Instant now);
 
-  /// A packet between ring neighbours has no effect. Tells its sender if another incarnation has
-  /// ended the sender's (docs/protocol.md §2a).
+  /// A packet between ring neighbours has no effect. Tells its sender if the sender's incarnation
+  /// is over (docs/protocol.md §2a).
   void tell_if_ended(frame::Frame& frame, frame::Instant now);
 
   /// Whether the switch may speak to the sender in its receiver's name: within patience, not where
@@ -152,7 +152,7 @@ class Recover {
   frame::Frame* compose(const ring::RingChild& sender, std::uint8_t syndrome);
   bool say(const ring::RingChild& sender, std::uint8_t syndrome, frame::Instant now);
   bool may_be_told(const ring::RingChild& sender) const;
-  Farewell farewell_of(const ring::RingChild& sender, frame::Instant now) const;
+  Farewell farewell_of(const ring::RingChild& sender, wire::NakCode why, frame::Instant now) const;
   bool names_sender(const Farewell& farewell) const;
   bool is_from_leaver(const Farewell& farewell, frame::Frame& frame);
   void tell(Farewell& farewell, frame::Instant now);
