@@ -300,9 +300,12 @@ std::optional<Error> SoftwareTransport::failure_of(std::size_t index) const {
   if (channel.incoming->failure()) {
     return failure_of(*channel.incoming, predecessor_, "from");
   }
-  if (delivery_ == Delivery::by_send &&
-      channel.outgoing->failure() == endpoint::Status::remote_access) {
+  const bool is_by_send = delivery_ == Delivery::by_send; // no receiver says then what follows
+  if (is_by_send && channel.outgoing->failure() == endpoint::Status::remote_access) {
     return plan_.ring_taken(index);
+  }
+  if (is_by_send && channel.outgoing->failure() == endpoint::Status::remote_invalid_request) {
+    return plan_.ring_given_up();
   }
   if (channel.outgoing->failure()) {
     return failure_of(*channel.outgoing, successor_, "to");

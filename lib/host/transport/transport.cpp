@@ -62,6 +62,15 @@ Error TransportPlan::ring_taken(std::size_t channel) const {
       .of_taken_ring(ring);
 }
 
+Error TransportPlan::ring_given_up() const {
+  return {
+      ErrorCode::transport_failure, std::nullopt,
+      fmt::format("rank {}: the switch has ended the job: its ring was reset or withdrawn, by an "
+                  "order, a new configuration, its lease or its owner's end (the switch's log "
+                  "says which); allowed: to start the job again",
+                  rank)};
+}
+
 std::uint8_t TransportPlan::ack_timeout_exponent() const {
   std::uint8_t exponent = 1;
   while (exponent < kMaxExponent && timeout_of(exponent) < ack_timeout) {

@@ -145,6 +145,9 @@ struct TransportPlan {
   /// switch says so in its name, because another run has begun on the ring (docs/protocol.md §2a).
   Error ring_taken(std::size_t channel) const;
 
+  /// The same, because the ring was reset or withdrawn.
+  Error ring_given_up() const;
+
   /// The smallest exponent e with 4.096 µs x 2^e >= ack_timeout (IBTA §9.7.6.1.3).
   std::uint8_t ack_timeout_exponent() const;
   /// The timeout of that exponent, which queue pairs use and announce.

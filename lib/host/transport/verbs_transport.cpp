@@ -628,8 +628,12 @@ Error VerbsTransport::failure_of(std::size_t index, const ibv_wc& completion,
   if (completion.status == IBV_WC_REM_OP_ERR) {
     return plan_.remote_failure(neighbour);
   }
-  if (completion.status == IBV_WC_REM_ACCESS_ERR && is_outgoing && delivery_ == Delivery::by_send) {
+  const bool is_told = is_outgoing && delivery_ == Delivery::by_send;
+  if (completion.status == IBV_WC_REM_ACCESS_ERR && is_told) {
     return plan_.ring_taken(index);
+  }
+  if (completion.status == IBV_WC_REM_INV_REQ_ERR && is_told) {
+    return plan_.ring_given_up();
   }
   const ErrorCode code = completion.status == IBV_WC_RETRY_EXC_ERR ? ErrorCode::retry_exceeded
                                                                    : ErrorCode::transport_failure;
