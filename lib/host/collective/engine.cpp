@@ -80,6 +80,31 @@ void Engine::start(Job& job) {
   retire_jobs(); // an empty tensor is done
 }
 
+/// The number of the job's exchange that the channels have; none if they have none.
+std::optional<std::uint64_t> Engine::exchange_of(const Job& job) const {
+  const auto found = std::ranges::find(jobs_, &job);
+  const auto place = static_cast<std::size_t>(found - jobs_.begin());
+  return place < begun_ ? std::optional(exchanges_done_ + place) : std::nullopt;
+}
+
+bool Engine::has_begun(const Job& job) const {
+  const std::optional<std::uint64_t> exchange = exchange_of(job);
+  return exchange && std::ranges::any_of(carriers_, [&](const Carrier& carrier) {
+           return carrier.reducer->has_begun(*exchange);
+         });
+}
+
+void Engine::replace(Job& job, const CallBuffers& buffers) {
+  assert(!has_begun(job) && job.series == nullptr);
+  job.buffers = buffers;
+  if (const std::optional<std::uint64_t> exchange = exchange_of(job)) {
+    for (std::size_t part = 0; part < carriers_.size(); ++part) {
+      carriers_[part].reducer->replace(*exchange,
+                                       share_of(job, {part, carriers_.size(), *exchange}));
+    }
+  }
+}
+
 bool Engine::step() {
   const Deadline now = Clock::now();
   if (is_waiting()) {

@@ -62,6 +62,12 @@ class Engine : private TransportListener {
   /// Begins the job. Others may be running. Throws Error.
   void start(Job& job);
 
+  /// Whether a message of the job may have left. Of one that has not been started: no.
+  bool has_begun(const Job& job) const;
+
+  /// Gives a job that has not begun other buffers. The old ones are its caller's again.
+  void replace(Job& job, const CallBuffers& buffers);
+
   /// Does all work that is possible now; true when there was any. Throws Error.
   bool step();
 
@@ -108,6 +114,7 @@ class Engine : private TransportListener {
   bool post_messages();
   std::size_t bytes_done() const;
   std::size_t exchanged_bytes() const;
+  std::optional<std::uint64_t> exchange_of(const Job& job) const;
   void retire_jobs();
   bool go_on(Job& job);
   void finish(Job& job) const;

@@ -104,6 +104,9 @@ class MessageWindow {
 
   State state() const;
 
+  /// Whether a message of the work has gone out.
+  bool has_begun(std::uint64_t work) const { return work < finished_ || entry(work).first < next_; }
+
   /// Works of which all results are here and all messages acknowledged, since the beginning. They
   /// finish in their order.
   std::uint64_t finished() const { return finished_; }

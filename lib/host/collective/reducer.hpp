@@ -4,6 +4,7 @@
 #include "host/collective/slice.hpp"
 #include "host/transport/transport.hpp"
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,14 @@ class Reducer {
 
   /// Also while others are on their way.
   virtual void begin(const Slice& slice) = 0;
+
+  /// Whether anything of the slice may have left, or come: of slice `number`, counted from 0 in the
+  /// order of begin().
+  virtual bool has_begun(std::uint64_t /*number*/) const { return true; }
+
+  /// A slice that has not begun becomes this one: the same call with other buffers.
+  virtual void replace(std::uint64_t /*number*/, const Slice& /*slice*/) { assert(false); }
+
   /// The next message, if one may be sent now.
   virtual std::optional<OutgoingMessage> next() = 0;
   /// A message of the predecessor. Throws Error when it is not the one that is due.

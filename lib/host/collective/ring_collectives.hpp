@@ -20,6 +20,12 @@ class RingCollectives : public Reducer {
 
   void begin(const Slice& slice) override;
 
+  bool has_begun(std::uint64_t number) const override { return number <= finished_; }
+
+  void replace(std::uint64_t number, const Slice& slice) override {
+    slices_[number - finished_] = slice;
+  }
+
   std::optional<OutgoingMessage> next() override { return reducer_.next(); }
 
   Arrival accept(const IncomingMessage& message) override;

@@ -17,6 +17,13 @@ class SwitchReducer : public Reducer {
       : window_(config), gathered_(std::size_t{2} * config.window) {}
 
   void begin(const Slice& slice) override;
+
+  bool has_begun(std::uint64_t number) const override { return window_.has_begun(number); }
+
+  void replace(std::uint64_t number, const Slice& slice) override {
+    progress(number).slice = slice;
+  }
+
   std::optional<OutgoingMessage> next() override;
   Arrival accept(const IncomingMessage& message) override;
 

@@ -44,6 +44,13 @@ class NodeReducer : public Reducer {
   void join(NodeMemory& memory, std::size_t channel);
 
   void begin(const Slice& slice) override;
+
+  bool has_begun(std::uint64_t number) const override {
+    return number < queue_.finished() || queue_.begin_of(number) < brought_;
+  }
+
+  void replace(std::uint64_t number, const Slice& slice) override { queue_.replace(number, slice); }
+
   std::optional<OutgoingMessage> next() override;
   Arrival accept(const IncomingMessage& message) override;
   void complete() override;

@@ -25,6 +25,14 @@ class PortionQueue {
 
   void add(const Slice& slice);
 
+  /// The first portion of slice `number`, which is not finished; or where it would be.
+  std::uint64_t begin_of(std::uint64_t number) const { return slices_[number - finished_].first; }
+
+  /// The same call with other buffers, of a slice that is not finished.
+  void replace(std::uint64_t number, const Slice& slice) {
+    slices_[number - finished_].slice = slice;
+  }
+
   /// The number behind the last portion.
   std::uint64_t end() const { return end_; }
 
