@@ -44,7 +44,8 @@ typedef enum weir_status {
   WEIR_PENDING = 9,            /* weir_test, weir_forming_test and their like: not done yet */
   WEIR_INTERNAL_ERROR = 10,    /* out of memory and the like */
   WEIR_ABORTED = 11,           /* a rank called weir_group_abort or weir_forming_abort */
-  WEIR_OPERATOR_FAILED = 12    /* a switch's kernel for an operator disagrees with the text */
+  WEIR_OPERATOR_FAILED = 12,   /* a switch's kernel for an operator disagrees with the text */
+  WEIR_CANCELLED = 13          /* weir_cancel ended the request; the group goes on */
 } weir_status;
 
 /* Numbers as in the INA header. */
@@ -381,7 +382,8 @@ const char* weir_ring_schedule(weir_data_type type);
 
 /* Collectives. Every rank makes the same calls in the same order, with the same `count`, `type`,
  * `operation` and `root`. `count` elements may be 0. `in` and `out` do not overlap, except in place
- * as each call says. After an error other than WEIR_INVALID_ARGUMENT the group is over.
+ * as each call says. After an error other than WEIR_INVALID_ARGUMENT and WEIR_CANCELLED
+ * the group is over.
  *
  * A reduction is the fold of the ranks' elements from rank 0 on. Where ranks share a NIC, theirs
  * are folded first, and then these folds, in the order of their lowest ranks. */
@@ -564,6 +566,21 @@ weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms);
  * for one request by weir_wait_for, which frees nothing. */
 weir_status weir_wait(weir_request* request);
 void weir_release(weir_request* request); /* the same; NULL: does nothing */
+
+/* Gives up this rank's result, if nothing of the call has left this rank yet. The call itself
+ * cannot be taken back, because the other ranks make it too: it keeps its place in the order, this
+ * rank's part is copied for it, and the others get their results as always.
+ *
+ * WEIR_OK: the request is over, and its buffers are the caller's. If this call has ended it, its
+ * status is WEIR_CANCELLED; if it was over before, what it was. The group goes on. WEIR_PENDING: a
+ * part of it has left, and it goes on as if nobody had asked; so do always a sparse all-reduce and
+ * a call by an operator by which the hosts fold. WEIR_INTERNAL_ERROR: no memory for the copy; it
+ * goes on. The request is to be released all the same.
+ *
+ * Waits for a step of the group's calls at most, and takes as long as the copy; it needs no other
+ * rank. Any thread may call it, and a callback. Before weir_group_close, wait for a later call,
+ * such as a barrier: to close a group during a cancelled call ends it for the others as well. */
+weir_status weir_cancel(weir_request* request);
 
 /* Called once the request is done: WEIR_OK, or the error that ended it, which weir_last_error tells
  * there as well. Must not throw. */

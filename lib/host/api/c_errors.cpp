@@ -43,6 +43,8 @@ weir_status status_of(ErrorCode code) {
     return WEIR_ABORTED;
   case ErrorCode::operator_failed:
     return WEIR_OPERATOR_FAILED;
+  case ErrorCode::cancelled:
+    return WEIR_CANCELLED;
   }
   return WEIR_INTERNAL_ERROR;
 }
@@ -73,6 +75,8 @@ const char* weir_status_name(weir_status status) {
     return "aborted";
   case WEIR_OPERATOR_FAILED:
     return "operator_failed";
+  case WEIR_CANCELLED:
+    return "cancelled";
   case WEIR_RENDEZVOUS_TIMEOUT:
   case WEIR_PEER_DIED:
   case WEIR_RETRY_EXCEEDED:

@@ -85,6 +85,14 @@ void Pending::on_done(DoneCallback callback) {
   }
 }
 
+bool Pending::is_over() const {
+  return !request_ || request_->driver->is_over(*request_);
+}
+
+bool Pending::cancel() {
+  return !request_ || request_->driver->cancel(request_);
+}
+
 std::size_t Pending::bytes_done() const {
   return request_ ? request_->job.bytes_done.load(std::memory_order_relaxed) : 0;
 }

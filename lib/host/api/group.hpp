@@ -78,6 +78,12 @@ class Pending {
   /// Has the callback called once test() would be true or throw: now, or by a thread that drives
   /// the group then. Throws std::invalid_argument if there is one.
   void on_done(std::function<void(const std::optional<Error>&)> callback);
+  /// Whether test() would be true or throw. Does nothing else.
+  bool is_over() const;
+  /// True: it is over, and its buffers are the caller's. If this call has ended it, test() and
+  /// wait() throw Error (cancelled), and the other ranks get this one's part. False: a part of it
+  /// has left, or may have, and it goes on.
+  bool cancel();
   /// Bytes of the result that are here; 0 while calls before it are under way.
   std::size_t bytes_done() const;
   /// The ranks that are late, once this one has waited for the timeout: "rank 3 has not made call

@@ -474,12 +474,28 @@ std::string GroupDriver::waits_for() {
 GroupStatistics GroupDriver::statistics() {
   refuse_elsewhere();
   Lock lock(mutex_);
+  await_pause(lock);
+  hand_over();
+  return membership_.statistics();
+}
+
+/// Until nobody uses the membership.
+void GroupDriver::await_pause(Lock& lock) {
   ++visitors_;
   end_sleep();
   changed_.wait(lock, [this] { return !is_stepping_; });
   --visitors_;
+}
+
+/// Its callback is left to a thread that drives, as after an abort.
+bool GroupDriver::cancel(const std::shared_ptr<Request>& request) {
+  refuse_elsewhere();
+  Lock lock(mutex_);
+  await_pause(lock);
+  const bool is_over = requests_.cancel(request, {options_.rank, options_.world});
   hand_over();
-  return membership_.statistics();
+  end_sleep();
+  return is_over;
 }
 
 } // namespace weir::host

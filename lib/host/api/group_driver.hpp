@@ -47,6 +47,12 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   /// True once it is done, false at the deadline.
   bool wait_until(Request& request, Deadline deadline);
 
+  /// True: the request is over, now or before, and its buffers are its caller's. False: messages of
+  /// it have left, and it goes on. Waits for a step at most.
+  bool cancel(const std::shared_ptr<Request>& request);
+
+  bool is_over(const Request& request) const { return requests_.is_over(request); }
+
   /// Has the callback called when the request is over: by the thread that has driven it to its end
   /// or by another one that drives; now, if it is over. One callback of the group at a time, in the
   /// order of the requests' ends. Throws std::invalid_argument if the request has one.
@@ -120,6 +126,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   void call_back_while_waiting(Lock& lock);
   void end_calls(Lock& lock);
   void end_sleep();
+  void await_pause(Lock& lock);
   void hand_over();
   Deadline cut(Deadline deadline) const;
   void end_rest();

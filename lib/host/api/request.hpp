@@ -6,6 +6,7 @@
 #include "host/collective/operator_reduce.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,9 +29,11 @@ struct Request {
   std::optional<OperatorReduce> by_operator;
   std::vector<std::uint8_t>
       scaled; // the input, of a call that multiplies or packs it and has no other place
-  bool is_counted = false; // by the group's DoneEvent
-  bool is_seen = false;    // its caller knows that it is done, or is called
-  DoneCallback on_done;    // until it has been called
+  std::vector<std::uint8_t> copy;         // in place of the buffers, of a call that is cancelled
+  std::atomic<bool> is_cancelled = false; // over for its caller, whatever becomes of the call
+  bool is_counted = false;                // by the group's DoneEvent
+  bool is_seen = false;                   // its caller knows that it is done, or is called
+  DoneCallback on_done;                   // until it has been called
   bool has_callback = false;
   bool is_due = false; // its callback is called, or soon
 };

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/request_queue.hpp"
 
+#include "host/collective/call_copy.hpp"
+
+#include <fmt/format.h>
+
 #include <cassert>
 #include <exception>
 #include <stdexcept>
@@ -31,8 +35,8 @@ void RequestQueue::start_all() {
 bool RequestQueue::retire_done() {
   const std::size_t before = requests_.size();
   while (!requests_.empty() && requests_.front()->job.done) {
-    note_done(*requests_.front());
-    if (requests_.front()->has_callback) {
+    if (!requests_.front()->is_cancelled) {
+      note_done(*requests_.front());
       note_over(requests_.front());
     }
     requests_.pop_front();
@@ -101,11 +105,40 @@ std::shared_ptr<Request> RequestQueue::take_due() {
   return request;
 }
 
+bool RequestQueue::cancel(const std::shared_ptr<Request>& request, const Place& place) {
+  if (is_over(*request)) {
+    return true;
+  }
+  Job& job = request->job;
+  if (job.series != nullptr || membership_.engine->has_begun(job)) {
+    return false;
+  }
+  membership_.engine->replace(job, copy_call(job.call, place, job.buffers, request->copy));
+  request->is_cancelled = true;
+  note_done(*request);
+  note_over(request);
+  return true;
+}
+
+Error RequestQueue::cancelled(const Request& request) {
+  return {
+      ErrorCode::cancelled, std::nullopt,
+      fmt::format("call {}, {}, was cancelled before it left this rank; the others get its part",
+                  request.job.call.sequence, describe(request.job.call))};
+}
+
 std::optional<Error> RequestQueue::error_of(const Request& request) const {
+  if (request.is_cancelled) {
+    return cancelled(request);
+  }
   return request.job.done ? std::nullopt : failure_;
 }
 
 bool RequestQueue::outcome_of(Request& request) {
+  if (request.is_cancelled) {
+    note_seen(request);
+    throw cancelled(request);
+  }
   if (!request.job.done) {
     throw_if_failed();
     return false;

@@ -45,7 +45,13 @@ class RequestQueue {
   /// For any thread at any time. So is the next one.
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
-  bool is_over(const Request& request) const { return request.job.done || has_failed(); }
+  bool is_over(const Request& request) const {
+    return request.is_cancelled || request.job.done || has_failed();
+  }
+
+  /// True: it is over, now or before, and its buffers are its caller's. If it was not and nothing
+  /// of it has left, its call goes on with a copy, as this rank's at `place`.
+  bool cancel(const std::shared_ptr<Request>& request, const Place& place);
 
   /// True if it is done; its caller knows then. Throws the error that ended it.
   bool outcome_of(Request& request);
@@ -74,6 +80,7 @@ class RequestQueue {
   void note_done(Request& request);
   void note_seen(Request& request);
   void note_over(const std::shared_ptr<Request>& request);
+  static Error cancelled(const Request& request);
 
   Membership& membership_;
   std::deque<std::shared_ptr<Request>> requests_;

@@ -27,6 +27,8 @@ std::string_view name_of(ErrorCode code) {
     return "aborted";
   case ErrorCode::operator_failed:
     return "operator_failed";
+  case ErrorCode::cancelled:
+    return "cancelled";
   }
   return "unknown";
 }
