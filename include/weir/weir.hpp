@@ -206,6 +206,10 @@ class Request {
     owned.release(); // the callback's
   }
 
+  /// True: it is over; if this call has ended it, test() and wait() throw Error with
+  /// WEIR_CANCELLED. False: a part of it has left, and it goes on.
+  bool cancel() { return is_done(weir_cancel(request_.get())); }
+
   /// May be called once, and then nothing else.
   void wait() { is_done(weir_wait(request_.release())); }
 

@@ -8,7 +8,7 @@ from test_worker import SUPPORT, Process
 from weir import expect
 
 EVERY_STATUS = SUPPORT / "every_status"
-STATUSES = 12
+STATUSES = 13
 
 
 @smoke_test("every-status")

@@ -146,6 +146,25 @@ static void ask_too_early(Place* place) {
   }
 }
 
+/* The second call has to wait until rank 1 has made the first. */
+static void cancel_a_call(Place* place) {
+  static float data[RANKS][COUNT];
+  float one = 1;
+  weir_request *first = NULL, *second = NULL;
+  if (place->rank == 1) {
+    usleep(200000);
+  }
+  weir_start_all_reduce(place->group, data[place->rank], data[place->rank], COUNT, WEIR_F32,
+                        WEIR_SUM, &first);
+  weir_start_all_reduce(place->group, &one, &one, 1, WEIR_F32, WEIR_SUM, &second);
+  if (place->rank == 0) {
+    weir_cancel(second);
+  }
+  note(place, weir_wait(second));
+  weir_release(first);
+  weir_barrier(place->group);
+}
+
 /* 2^45 elements of its own memory for the products. */
 static void need_too_much_memory(Place* place) {
   const uint8_t factor = 3;
@@ -201,6 +220,8 @@ static const Case CASES[] = {
     {WEIR_INTERNAL_ERROR, -1, "no memory is left", 2, WEIR_FALLBACK_RING, 7, 0,
      need_too_much_memory},
     {WEIR_ABORTED, 1, "rank 1 aborted its group", 2, WEIR_FALLBACK_RING, 7, 0, abort_on_rank_1},
+    {WEIR_CANCELLED, -1, "call 2, all-reduce of 1 f32, sum, was cancelled", 2, WEIR_FALLBACK_RING,
+     7, 0, cancel_a_call},
     {WEIR_OK, -1, "", 2, WEIR_FALLBACK_RING, 7, 0, call_nothing},
     {WEIR_RETRY_EXCEEDED, 0, "", 2, WEIR_FALLBACK_RING, 2, 0, cut},
 };

@@ -257,6 +257,11 @@ weir_status weir_wait(weir_request* request) {
   return status;
 }
 
+weir_status weir_cancel(weir_request* request) {
+  return guarded(
+      [&] { return object_at(request, "request").pending.cancel() ? WEIR_OK : still_pending({}); });
+}
+
 weir_status weir_on_done(weir_request* request, weir_done_function function, void* argument) {
   return guarded([&] {
     host::Pending& pending = object_at(request, "request").pending;
