@@ -751,6 +751,7 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_EQ(weir_test(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait(nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_wait_for(nullptr, 1), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_cancel(nullptr), WEIR_INVALID_ARGUMENT);
   weir_group_statistics statistics{};
   EXPECT_EQ(weir_group_read_statistics(nullptr, &statistics), WEIR_INVALID_ARGUMENT);
   EXPECT_THAT(weir_last_error(), StartsWith("statistics.size: found 0"));
@@ -803,10 +804,20 @@ TEST(CApiReductions, ANumberThatIsNoTypeOrOperationHasNone) {
 }
 
 TEST(CApiNames, EachStatusHasItsOwn) {
-  const std::vector<std::string> names{"ok",        "invalid_argument", "rendezvous_timeout",
-                                       "peer_died", "retry_exceeded",   "not_aggregated",
-                                       "mismatch",  "timeout",          "transport_failure",
-                                       "pending",   "internal_error",   "aborted"};
+  const std::vector<std::string> names{"ok",
+                                       "invalid_argument",
+                                       "rendezvous_timeout",
+                                       "peer_died",
+                                       "retry_exceeded",
+                                       "not_aggregated",
+                                       "mismatch",
+                                       "timeout",
+                                       "transport_failure",
+                                       "pending",
+                                       "internal_error",
+                                       "aborted",
+                                       "operator_failed",
+                                       "cancelled"};
   for (std::size_t status = 0; status < names.size(); ++status) {
     EXPECT_EQ(weir_status_name(static_cast<weir_status>(status)), names[status]);
   }
