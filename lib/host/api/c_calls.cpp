@@ -44,6 +44,16 @@ std::optional<Factor> take_factor(weir_group* group, Call& call, weir_operation 
   return scaled->factor;
 }
 
+std::size_t operator_number(const Call& call) {
+  const auto operation = static_cast<unsigned>(call.operation);
+  if (operation < kFirstOperator) {
+    throw std::invalid_argument(fmt::format("operation: found {} of WEIR_AS_OPERATOR; allowed: "
+                                            "WEIR_OPERATOR(0), …",
+                                            operation));
+  }
+  return operation - kFirstOperator;
+}
+
 namespace {
 
 weir_status start(weir_group* group, const void* in, void* out, const Call& call,
@@ -54,14 +64,8 @@ weir_status start(weir_group* group, const void* in, void* out, const Call& call
 weir_status start_by_operator(weir_group* group, const void* in, void* out, const Call& call,
                               weir_request** request) {
   return started(request, [&] {
-    const auto operation = static_cast<unsigned>(call.operation);
-    if (operation < kFirstOperator) {
-      throw std::invalid_argument(fmt::format("operation: found {} of WEIR_AS_OPERATOR; allowed: "
-                                              "WEIR_OPERATOR(0), …",
-                                              operation));
-    }
-    return object_at(group, "group")
-        .group.start_by_operator(in, out, call, operation - kFirstOperator);
+    const std::size_t number = operator_number(call);
+    return object_at(group, "group").group.start_by_operator(in, out, call, number);
   });
 }
 

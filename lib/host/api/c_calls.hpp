@@ -19,6 +19,10 @@ Call call_of(CallKind kind, std::size_t count, weir_data_type type,
 /// If the operation is the group's own, makes the call a sum and says with which factor.
 std::optional<Factor> take_factor(weir_group* group, Call& call, weir_operation operation);
 
+/// Of a call with WEIR_AS_OPERATOR: k of WEIR_OPERATOR(k). Throws std::invalid_argument for any
+/// other operation.
+std::size_t operator_number(const Call& call);
+
 /// Hands out what `start_it` returns.
 template <typename Start>
 weir_status started(weir_request** request, Start start_it) {

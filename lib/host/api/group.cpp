@@ -237,13 +237,12 @@ Group::SparseCall Group::start_sparse(const SparseTensor& tensor, Call call,
   return {Pending(driver_->start(std::move(request), call)), result};
 }
 
-Pending Group::start_by_operator(const void* in, void* out, const Call& call, std::size_t number) {
-  const auto& operators = options().operators;
-  if (number >= operators.size()) {
+void Group::check_by_operator(const Call& call, std::size_t number) const {
+  if (const std::size_t operators = options().operators.size(); number >= operators) {
     throw std::invalid_argument(
         fmt::format("operation: found WEIR_OPERATOR({}); allowed: {} of the "
                     "group's operators",
-                    number, operators.size()));
+                    number, operators));
   }
   if (!call.reduces() || call.is_sparse()) {
     throw std::invalid_argument(fmt::format(
@@ -259,6 +258,11 @@ Pending Group::start_by_operator(const void* in, void* out, const Call& call, st
     throw std::invalid_argument(
         fmt::format("root: found {}; allowed: 0 .. {}", call.root, world() - 1));
   }
+}
+
+Pending Group::start_by_operator(const void* in, void* out, const Call& call, std::size_t number) {
+  check_by_operator(call, number);
+  const auto& operators = options().operators;
   auto request = std::make_shared<Request>();
   const OperatorFold fold = driver_->fold_of_operator(number);
   if (fold == OperatorFold::in_switch) {
@@ -307,20 +311,24 @@ Pending Group::start_scaled(const void* in, void* out, const Call& call, const F
   return Pending(driver_->start(std::move(request), call));
 }
 
-Pending Group::start_strided(const void* in, void* out, const Call& call, std::size_t stride,
-                             const std::optional<Factor>& factor) {
+void Group::check_strided(const Call& call, std::size_t stride) const {
   check(call);
-  const bool gathers = call.kind == CallKind::all_gather;
-  if (!gathers && call.kind != CallKind::reduce_scatter) {
+  if (call.kind != CallKind::all_gather && call.kind != CallKind::reduce_scatter) {
     throw std::invalid_argument(
         fmt::format("{}: only an all-gather and a reduce-scatter have a stride", describe(call)));
   }
-  const std::size_t element = element_size(call.type);
-  if (const std::size_t most = kMaxTensorBytes / element / world();
+  if (const std::size_t most = kMaxTensorBytes / element_size(call.type) / world();
       stride < call.count || stride > most) {
     throw std::invalid_argument(
         fmt::format("stride: found {}; allowed: {}, the count, .. {}", stride, call.count, most));
   }
+}
+
+Pending Group::start_strided(const void* in, void* out, const Call& call, std::size_t stride,
+                             const std::optional<Factor>& factor) {
+  check_strided(call, stride);
+  const bool gathers = call.kind == CallKind::all_gather;
+  const std::size_t element = element_size(call.type);
   auto request = std::make_shared<Request>();
   request->job.buffers = {.in = static_cast<const std::uint8_t*>(in),
                           .out = static_cast<std::uint8_t*>(out)};

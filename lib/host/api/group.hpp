@@ -146,6 +146,12 @@ class Group {
   /// bytes or more; else Error.
   Pending start(const void* in, void* out, const Call& call);
 
+  /// Throws what start() does for a call that this group can never make. So do the next two, of
+  /// start_by_operator and start_strided.
+  void check(const Call& call) const;
+  void check_by_operator(const Call& call, std::size_t number) const;
+  void check_strided(const Call& call, std::size_t stride) const;
+
   /// One of several tensors that are reduced together. `count` in elements.
   struct Part {
     const void* in = nullptr;
@@ -227,7 +233,6 @@ class Group {
 
   Group(std::shared_ptr<GroupDriver> driver, std::vector<std::uint16_t> parent_ranks);
 
-  void check(const Call& call) const;
   void gather_notes(const void* in, std::size_t bytes, void* out);
 
   std::shared_ptr<GroupDriver> driver_;     // null: moved from
