@@ -115,7 +115,8 @@ typedef struct weir_memory weir_memory;     /* memory that the device reads and 
 typedef struct weir_group weir_group;       /* ranks that reduce together */
 typedef struct weir_forming weir_forming;   /* a group that is being formed */
 typedef struct weir_request weir_request;   /* an operation under way */
-typedef struct weir_operator weir_operator; /* how values are read, joined and written */
+typedef struct weir_persistent weir_persistent; /* a call that is made again and again */
+typedef struct weir_operator weir_operator;     /* how values are read, joined and written */
 
 /* Every options struct begins with its size, which weir_..._options_init sets. So a program that
  * was compiled with an older, shorter struct runs with a newer library. */
@@ -555,6 +556,47 @@ weir_status weir_start_reduce_scatter_strided(weir_group* group, const void* in,
                                               size_t count, size_t stride, weir_data_type type,
                                               weir_operation operation, weir_request** request);
 weir_status weir_start_barrier(weir_group* group, weir_request** request);
+
+/* Persistent calls: the same call on the same buffers again and again, as MPI's ..._init. Each is
+ * prepared once, on each rank for itself: the arguments are checked, and nothing is sent. Only its
+ * starts count in the order of the calls, and on another rank they may be weir_start_... of the
+ * same. `persistent` becomes the caller's, to be released; NULL after an error. An array of tensors
+ * may go when the call returns. An operation that the group has made is not to be dropped before.
+ */
+weir_status weir_prepare_all_reduce(weir_group* group, const void* in, void* out, size_t count,
+                                    weir_data_type type, weir_operation operation,
+                                    weir_persistent** persistent);
+weir_status weir_prepare_all_reduce_coalesced(weir_group* group, const weir_tensor* tensors,
+                                              size_t tensor_count, weir_data_type type,
+                                              weir_operation operation,
+                                              weir_persistent** persistent);
+weir_status weir_prepare_reduce(weir_group* group, const void* in, void* out, size_t count,
+                                weir_data_type type, weir_operation operation, uint16_t root,
+                                weir_persistent** persistent);
+weir_status weir_prepare_broadcast(weir_group* group, void* data, size_t count, weir_data_type type,
+                                   uint16_t root, weir_persistent** persistent);
+weir_status weir_prepare_all_gather(weir_group* group, const void* in, void* out, size_t count,
+                                    weir_data_type type, weir_persistent** persistent);
+weir_status weir_prepare_reduce_scatter(weir_group* group, const void* in, void* out, size_t count,
+                                        weir_data_type type, weir_operation operation,
+                                        weir_persistent** persistent);
+weir_status weir_prepare_all_gather_strided(weir_group* group, const void* in, void* out,
+                                            size_t count, size_t stride, weir_data_type type,
+                                            weir_persistent** persistent);
+weir_status weir_prepare_reduce_scatter_strided(weir_group* group, const void* in, void* out,
+                                                size_t count, size_t stride, weir_data_type type,
+                                                weir_operation operation,
+                                                weir_persistent** persistent);
+weir_status weir_prepare_barrier(weir_group* group, weir_persistent** persistent);
+/* Makes the call's buffers known to the device, as weir_memory_register, until the release. So they
+ * must be writable, `in` too, and stay where they are until then. Without it a start does what
+ * weir_start_... does: buffers that the program has registered are not copied. After an error the
+ * call goes on as before. */
+weir_status weir_persistent_register(weir_persistent* persistent);
+/* Starts the call. The last request of it must be done, or cancelled, but need not be released. */
+weir_status weir_start_persistent(weir_persistent* persistent, weir_request** request);
+/* Not while a request of it is under way. Its requests live on. NULL: does nothing. */
+void weir_persistent_release(weir_persistent* persistent);
 
 /* WEIR_OK, WEIR_PENDING or an error. If the request is not done, makes a step of the group's calls
  * first, unless another thread drives them. Never waits. */

@@ -221,6 +221,28 @@ class Request {
   std::unique_ptr<weir_request, Release> request_;
 };
 
+/// A call that is made again and again, until this is destroyed. weir.h says when that may be.
+class Persistent {
+ public:
+  explicit Persistent(weir_persistent* persistent) : persistent_(persistent) {}
+
+  Request start() {
+    weir_request* request = nullptr;
+    is_done(weir_start_persistent(persistent_.get(), &request));
+    return Request(request);
+  }
+
+  /// Makes its buffers known to the device.
+  void register_buffers() { is_done(weir_persistent_register(persistent_.get())); }
+
+ private:
+  struct Release {
+    void operator()(weir_persistent* persistent) const { weir_persistent_release(persistent); }
+  };
+
+  std::unique_ptr<weir_persistent, Release> persistent_;
+};
+
 /// What a sparse all-reduce makes.
 class SparseResult {
  public:
@@ -431,6 +453,49 @@ class Group {
 
   Request start_barrier() { return started(weir_start_barrier); }
 
+  Persistent prepare_all_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
+                                weir_operation operation) {
+    return prepared(weir_prepare_all_reduce, in, out, count, type, operation);
+  }
+
+  Persistent prepare_all_reduce(std::span<const weir_tensor> tensors, weir_data_type type,
+                                weir_operation operation) {
+    return prepared(weir_prepare_all_reduce_coalesced, tensors.data(), tensors.size(), type,
+                    operation);
+  }
+
+  Persistent prepare_reduce(const void* in, void* out, std::size_t count, weir_data_type type,
+                            weir_operation operation, std::uint16_t root) {
+    return prepared(weir_prepare_reduce, in, out, count, type, operation, root);
+  }
+
+  Persistent prepare_broadcast(void* data, std::size_t count, weir_data_type type,
+                               std::uint16_t root) {
+    return prepared(weir_prepare_broadcast, data, count, type, root);
+  }
+
+  Persistent prepare_all_gather(const void* in, void* out, std::size_t count, weir_data_type type) {
+    return prepared(weir_prepare_all_gather, in, out, count, type);
+  }
+
+  Persistent prepare_reduce_scatter(const void* in, void* out, std::size_t count,
+                                    weir_data_type type, weir_operation operation) {
+    return prepared(weir_prepare_reduce_scatter, in, out, count, type, operation);
+  }
+
+  Persistent prepare_all_gather_strided(const void* in, void* out, std::size_t count,
+                                        std::size_t stride, weir_data_type type) {
+    return prepared(weir_prepare_all_gather_strided, in, out, count, stride, type);
+  }
+
+  Persistent prepare_reduce_scatter_strided(const void* in, void* out, std::size_t count,
+                                            std::size_t stride, weir_data_type type,
+                                            weir_operation operation) {
+    return prepared(weir_prepare_reduce_scatter_strided, in, out, count, stride, type, operation);
+  }
+
+  Persistent prepare_barrier() { return prepared(weir_prepare_barrier); }
+
   // In place, with the type of the span's elements.
 
   template <typename Element, std::size_t kExtent>
@@ -464,6 +529,13 @@ class Group {
     weir_group* shrunk = nullptr;
     is_done(weir_group_shrink(get(), options, &shrunk));
     return Group(shrunk);
+  }
+
+  template <typename... Parameters, typename... Arguments>
+  Persistent prepared(weir_status (*prepare)(weir_group*, Parameters...), Arguments... arguments) {
+    weir_persistent* persistent = nullptr;
+    is_done(prepare(get(), arguments..., &persistent));
+    return Persistent(persistent);
   }
 
   template <typename... Parameters, typename... Arguments>

@@ -14,7 +14,10 @@
 #include "weir/weir.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +64,20 @@ struct weir_forming {
 
 struct weir_request {
   weir::host::Pending pending;
+};
+
+struct weir_persistent {
+  using Start = std::function<weir_status(weir_request**)>;
+
+  explicit weir_persistent(std::shared_ptr<weir::host::Device> its_device)
+      : device(std::move(its_device)) {}
+
+  const std::shared_ptr<weir::host::Device> device;
+  Start start;
+  std::vector<std::span<std::uint8_t>> buffers;
+  std::mutex mutex;         // guards the rest
+  weir::host::Pending last; // of the calls that were started
+  std::vector<std::unique_ptr<weir::host::UserMemory>> registered;
 };
 
 struct weir_operator {
