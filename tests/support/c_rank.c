@@ -6,10 +6,10 @@
  *   c_rank RANK WORLD RENDEZVOUS RING verbs DEVICE
  *
  * Makes an all-reduce out of place, one in place, two at once, one of several tensors, many small
- * ones that poll(2) waits for, each other collective, and a sparse one: in memory that the device
- * does not know, in memory that it knows, and in memory of which it knows stripes. Compares every
- * element with a whole number that it computes itself. Ends with "c_rank: exact by way of the
- * switch" (or "ring") and status 0, or with an error and status 1.
+ * ones that poll(2) waits for, each other collective, a sparse one, and a persistent one: in memory
+ * that the device does not know, in memory that it knows, and in memory of which it knows stripes.
+ * Compares every element with a whole number that it computes itself. Ends with "c_rank: exact by
+ * way of the switch" (or "ring") and status 0, or with an error and status 1.
  */
 
 #include "rank_elements.h"
@@ -307,6 +307,27 @@ static void gather_and_scatter_in_place(weir_group* group, int rank, int world) 
   }
 }
 
+/* A persistent call, in memory that is the device's from the second round on. */
+static void reduce_again_and_again(weir_group* group, int rank, int world) {
+  enum { ROUNDS = 3 };
+
+  float* const values = take_floats(COUNT);
+  weir_persistent* call = NULL;
+  weir_request* request = NULL;
+  expect_ok("weir_prepare_all_reduce",
+            weir_prepare_all_reduce(group, values, values, COUNT, WEIR_F32, WEIR_SUM, &call));
+  for (int round = 0; round < ROUNDS; ++round) {
+    fill_floats(values, rank);
+    expect_ok("weir_start_persistent", weir_start_persistent(call, &request));
+    expect_ok("weir_wait", weir_wait(request));
+    for (int i = 0; i < COUNT; ++i) {
+      expect_element("a persistent call", i, values[i], sum_of(world, i));
+    }
+    expect_ok("weir_persistent_register", weir_persistent_register(call));
+  }
+  weir_persistent_release(call);
+}
+
 static void make_all_calls(weir_group* group) {
   const int rank = weir_group_rank(group);
   const int world = weir_group_world(group);
@@ -319,6 +340,7 @@ static void make_all_calls(weir_group* group) {
   call_all_others(group, rank, world);
   gather_and_scatter_in_place(group, rank, world);
   reduce_sparse(group, rank, world);
+  reduce_again_and_again(group, rank, world);
 }
 
 /* Each buffer begins, ends and goes on in memory that the device knows, or does not. */

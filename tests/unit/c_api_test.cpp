@@ -423,6 +423,89 @@ TEST_F(OneRank, TellsTheCallbackTheError) {
   weir_release(request);
 }
 
+TEST_F(OneRank, CancelsNothingThatIsDone) {
+  weir_request* request = nullptr;
+  ASSERT_EQ(weir_start_barrier(group_, &request), WEIR_OK);
+  EXPECT_EQ(weir_cancel(request), WEIR_OK);
+  EXPECT_EQ(weir_test(request), WEIR_OK) << "as it was";
+  weir_release(request);
+  ASSERT_EQ(weir_start_barrier(group_, &request), WEIR_OK);
+  EXPECT_TRUE(Request(request).cancel());
+}
+
+/// What weir_start_... refuses, too late for who prepares.
+TEST_F(OneRank, SaysWhatOfAPersistentCallIsWrong) {
+  float value = 1;
+  weir_persistent* persistent = nullptr;
+  const auto expect_refusal = [&](weir_status status, const char* text) {
+    EXPECT_EQ(status, WEIR_INVALID_ARGUMENT);
+    EXPECT_THAT(weir_last_error(), HasSubstr(text));
+    EXPECT_EQ(persistent, nullptr);
+  };
+  expect_refusal(weir_prepare_barrier(nullptr, &persistent), "group: found NULL");
+  expect_refusal(weir_prepare_barrier(group_, nullptr), "persistent: found NULL");
+  expect_refusal(
+      weir_prepare_all_reduce(group_, &value, &value, 1, WEIR_F32, WEIR_AND, &persistent),
+      "and of f32 has no meaning");
+  expect_refusal(weir_prepare_broadcast(group_, &value, 1, WEIR_F32, 1, &persistent),
+                 "root: found 1; allowed: 0 .. 0");
+  expect_refusal(
+      weir_prepare_all_gather_strided(group_, &value, &value, 2, 1, WEIR_F32, &persistent),
+      "stride: found 1");
+  expect_refusal(
+      weir_prepare_all_reduce_coalesced(group_, nullptr, 1, WEIR_F32, WEIR_SUM, &persistent),
+      "tensors: found NULL");
+  expect_refusal(weir_prepare_all_reduce(group_, &value, &value, 8, WEIR_AS_OPERATOR,
+                                         WEIR_OPERATOR(0), &persistent),
+                 "operation: found WEIR_OPERATOR(0)");
+  expect_refusal(
+      weir_prepare_all_reduce(group_, &value, &value, 8, WEIR_AS_OPERATOR, WEIR_SUM, &persistent),
+      "operation: found 0 of WEIR_AS_OPERATOR");
+  weir_request* request = nullptr;
+  expect_refusal(weir_start_persistent(nullptr, &request), "persistent: found NULL");
+  expect_refusal(weir_persistent_register(nullptr), "persistent: found NULL");
+  weir_persistent_release(nullptr);
+}
+
+TEST_F(OneRank, MultipliesInEachStartOfAPersistentCall) {
+  const float factor = 3;
+  weir_operation scaled{};
+  ASSERT_EQ(weir_make_scaled_sum(group_, WEIR_F32, &factor, &scaled), WEIR_OK);
+  std::vector<float> data{1, 2};
+  weir_persistent* persistent = nullptr;
+  ASSERT_EQ(
+      weir_prepare_all_reduce(group_, data.data(), data.data(), 2, WEIR_F32, scaled, &persistent),
+      WEIR_OK)
+      << weir_last_error();
+  Persistent call(persistent);
+  call.register_buffers();
+  call.start().wait();
+  call.start().wait();
+  EXPECT_EQ(data, (std::vector<float>{9, 18}));
+}
+
+/// Its calls go on by copies.
+TEST(CApiVerbs, SaysThatAPersistentCallsMemoryIsNotRegistered) {
+  ContextOptions device;
+  device.transport = WEIR_VERBS;
+  device.device = "no-such-nic";
+  const Context context(device);
+  GroupOptions options;
+  options.world = 1;
+  options.rendezvous = "127.0.0.1:1";
+  Group group(context, options);
+  std::vector<float> data{1, 2};
+  Persistent call =
+      group.prepare_all_reduce(data.data(), data.data(), data.size(), WEIR_F32, WEIR_SUM);
+  try {
+    call.register_buffers();
+    ADD_FAILURE() << "there is no such device";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no-such-nic"));
+  }
+  EXPECT_NO_THROW(call.start().wait());
+}
+
 TEST_F(OneRank, RefusesToWaitInACallback) {
   weir_request* request = nullptr;
   ASSERT_EQ(weir_start_barrier(group_, &request), WEIR_OK);
