@@ -40,6 +40,14 @@ std::unique_ptr<UserMemory> Device::register_memory(std::span<std::uint8_t> byte
   return std::make_unique<UserMemory>();
 }
 
+std::unique_ptr<UserMemory> Device::register_dmabuf(const DmabufRange& range,
+                                                    std::span<std::uint8_t> mapped) {
+  if (options_.transport == TransportKind::verbs) {
+    return nic()->register_dmabuf(range, mapped);
+  }
+  return std::make_unique<UserMemory>();
+}
+
 int Device::descriptor() {
   refuse_elsewhere();
   const std::lock_guard lock(mutex_);

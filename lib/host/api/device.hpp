@@ -37,6 +37,9 @@ class Device {
   /// The memory must be writable. It serves all groups over this device, also those that are formed
   /// later. Throws Error.
   std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes);
+  /// The same of a dma-buf, which this process has as `mapped`.
+  std::unique_ptr<UserMemory> register_dmabuf(const DmabufRange& range,
+                                              std::span<std::uint8_t> mapped);
 
   /// Readable while the descriptor of a group that has entered is. Throws Error.
   int descriptor();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "host/transport/mapped_dmabuf.hpp"
 #include "host/transport/transport.hpp"
 #include "host/transport/user_memory.hpp"
 
@@ -24,6 +25,10 @@ class Nic {
 
   /// Messages of all its transports go to and from this memory without a copy. Throws as above.
   virtual std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes) = 0;
+  /// The same of a dma-buf, which this process has as `mapped`: the NIC goes to the exporter's
+  /// device.
+  virtual std::unique_ptr<UserMemory> register_dmabuf(const DmabufRange& range,
+                                                      std::span<std::uint8_t> mapped) = 0;
 };
 
 /// `device`: such as mlx5_0 or rxe0. Throws Error (transport_failure); always, in a build without

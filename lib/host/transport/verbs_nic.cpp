@@ -16,9 +16,9 @@ namespace {
 
 class VerbsMemory : public UserMemory {
  public:
-  VerbsMemory(std::shared_ptr<VerbsNic> nic, std::span<std::uint8_t> bytes)
-      : nic_(std::move(nic)), bytes_(bytes),
-        region_(nic_->make_region(bytes, IBV_ACCESS_LOCAL_WRITE)) {
+  VerbsMemory(std::shared_ptr<VerbsNic> nic, std::span<std::uint8_t> bytes,
+              verbs::MemoryRegion region)
+      : nic_(std::move(nic)), bytes_(bytes), region_(std::move(region)) {
     nic_->user_ranges().add(bytes_, region_->lkey);
   }
 
@@ -84,13 +84,39 @@ verbs::MemoryRegion VerbsNic::make_region(std::span<std::uint8_t> bytes, int acc
                        bytes.size())));
 }
 
+#ifdef WEIR_HAS_DMABUF_REGIONS
+/// Requests name its bytes by the addresses at which this process has them.
+verbs::MemoryRegion VerbsNic::make_dmabuf_region(const DmabufRange& range,
+                                                 std::span<std::uint8_t> mapped) const {
+  return verbs::MemoryRegion(
+      made(ibv_reg_dmabuf_mr(domain_.get(), range.offset, range.bytes,
+                             reinterpret_cast<std::uintptr_t>(mapped.data()), range.descriptor,
+                             IBV_ACCESS_LOCAL_WRITE),
+           fmt::format("a dma-buf, descriptor {}, cannot be registered (is it one, and does the "
+                       "device's driver take any? Soft-RoCE's does not)",
+                       range.descriptor)));
+}
+#else
+verbs::MemoryRegion VerbsNic::make_dmabuf_region(const DmabufRange& /*range*/,
+                                                 std::span<std::uint8_t> /*mapped*/) const {
+  fail("this build's libibverbs has no ibv_reg_dmabuf_mr, which came with rdma-core 34", ENOSYS);
+}
+#endif
+
 std::unique_ptr<Transport> VerbsNic::open_transport(const TransportPlan& plan,
                                                     std::uint8_t gid_index) {
   return open_verbs(plan, shared_from_this(), gid_index);
 }
 
 std::unique_ptr<UserMemory> VerbsNic::register_memory(std::span<std::uint8_t> bytes) {
-  return std::make_unique<VerbsMemory>(shared_from_this(), bytes);
+  return std::make_unique<VerbsMemory>(shared_from_this(), bytes,
+                                       make_region(bytes, IBV_ACCESS_LOCAL_WRITE));
+}
+
+std::unique_ptr<UserMemory> VerbsNic::register_dmabuf(const DmabufRange& range,
+                                                      std::span<std::uint8_t> mapped) {
+  return std::make_unique<VerbsMemory>(shared_from_this(), mapped,
+                                       make_dmabuf_region(range, mapped));
 }
 
 std::shared_ptr<Nic> open_nic(const std::string& device) {

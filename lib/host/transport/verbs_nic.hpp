@@ -27,6 +27,8 @@ class VerbsNic : public Nic, public std::enable_shared_from_this<VerbsNic> {
   std::unique_ptr<Transport> open_transport(const TransportPlan& plan,
                                             std::uint8_t gid_index) override;
   std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes) override;
+  std::unique_ptr<UserMemory> register_dmabuf(const DmabufRange& range,
+                                              std::span<std::uint8_t> mapped) override;
 
   ibv_context& context() const { return *context_; }
 
@@ -55,6 +57,8 @@ class VerbsNic : public Nic, public std::enable_shared_from_this<VerbsNic> {
 
  private:
   ibv_context* open_device() const;
+  verbs::MemoryRegion make_dmabuf_region(const DmabufRange& range,
+                                         std::span<std::uint8_t> mapped) const;
 
   const std::string device_;
   const Birthplace birthplace_;
