@@ -106,7 +106,8 @@ typedef enum weir_progress {
 
 /* Whose memory a weir_memory is. */
 typedef enum weir_memory_kind {
-  WEIR_MEMORY_HOST = 0 /* the CPU's, which this process may write */
+  WEIR_MEMORY_HOST = 0,  /* the CPU's, which this process may write */
+  WEIR_MEMORY_DMABUF = 1 /* of a device's driver that exports it: weir_memory_register_dmabuf */
 } weir_memory_kind;
 
 typedef struct weir_context weir_context;   /* a device */
@@ -251,6 +252,25 @@ void weir_listener_close(weir_listener* listener);
  * WEIR_SOFTWARE it costs nothing and changes nothing. */
 weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, void* address,
                                  size_t bytes, weir_memory** memory);
+
+/* Memory that a driver has exported as a dma-buf, and this process has as a descriptor. */
+typedef struct weir_dmabuf {
+  size_t size; /* sizeof(weir_dmabuf), set by the caller */
+  int fd;      /* may be closed when the call has returned */
+  uint64_t offset;
+  size_t bytes;
+} weir_dmabuf;
+
+/* The same of WEIR_MEMORY_DMABUF. The library maps it until the release, and calls take the
+ * addresses from weir_memory_address on. With WEIR_VERBS the NIC reads and writes it where the
+ * driver keeps it. With WEIR_SOFTWARE, and where a call copies, the CPU does: then the program
+ * brackets its calls with DMA_BUF_IOCTL_SYNC if the exporter asks for it. WEIR_INVALID_ARGUMENT: no
+ * such part of a descriptor. WEIR_TRANSPORT_FAILURE, with what is lacking: it cannot be mapped, or
+ * the device or its libibverbs takes no dma-buf. */
+weir_status weir_memory_register_dmabuf(weir_context* context, const weir_dmabuf* dmabuf,
+                                        weir_memory** memory);
+/* Where it begins, for calls. Of NULL: NULL. */
+void* weir_memory_address(const weir_memory* memory);
 /* Before the memory is freed or unmapped, and not while a call uses it: that call may fail. NULL:
  * does nothing. */
 void weir_memory_release(weir_memory* memory);

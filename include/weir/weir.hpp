@@ -171,6 +171,17 @@ class Memory {
   Memory(const Context& context, std::span<Element, kExtent> data)
       : Memory(context, WEIR_MEMORY_HOST, data.data(), data.size_bytes()) {}
 
+  /// `dmabuf.size` need not be set.
+  Memory(const Context& context, weir_dmabuf dmabuf) {
+    dmabuf.size = sizeof(dmabuf);
+    weir_memory* registered = nullptr;
+    is_done(weir_memory_register_dmabuf(context.get(), &dmabuf, &registered));
+    memory_.reset(registered);
+  }
+
+  /// Where it begins.
+  void* address() const { return weir_memory_address(memory_.get()); }
+
  private:
   struct Release {
     void operator()(weir_memory* memory) const { weir_memory_release(memory); }

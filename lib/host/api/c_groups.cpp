@@ -78,11 +78,37 @@ weir_status weir_memory_register(weir_context* context, weir_memory_kind kind, v
     object_at(memory, "memory") = nullptr;
     host::Device& device = *object_at(context, "context").device;
     if (const unsigned number = number_of(kind); number != WEIR_MEMORY_HOST) {
-      throw std::invalid_argument(fmt::format("kind: found {}; allowed: WEIR_MEMORY_HOST", number));
+      throw std::invalid_argument(fmt::format(
+          "kind: found {}; allowed here: WEIR_MEMORY_HOST; weir_memory_register_dmabuf has another",
+          number));
     }
-    *memory = new weir_memory{device.register_memory(memory_at(address, bytes))};
+    *memory = new weir_memory{.address = address,
+                              .mapped = nullptr,
+                              .registered = device.register_memory(memory_at(address, bytes))};
     return WEIR_OK;
   });
+}
+
+weir_status weir_memory_register_dmabuf(weir_context* context, const weir_dmabuf* dmabuf,
+                                        weir_memory** memory) {
+  return guarded([&] {
+    object_at(memory, "memory") = nullptr;
+    host::Device& device = *object_at(context, "context").device;
+    const weir_dmabuf given =
+        read_struct("dmabuf", dmabuf, {.size = 0, .fd = -1, .offset = 0, .bytes = 0});
+    const host::DmabufRange range{
+        .descriptor = given.fd, .offset = given.offset, .bytes = given.bytes};
+    auto mapped = std::make_unique<host::MappedDmabuf>(range);
+    auto registered = device.register_dmabuf(range, mapped->bytes());
+    void* const address = mapped->bytes().data();
+    *memory = new weir_memory{
+        .address = address, .mapped = std::move(mapped), .registered = std::move(registered)};
+    return WEIR_OK;
+  });
+}
+
+void* weir_memory_address(const weir_memory* memory) {
+  return memory != nullptr ? memory->address : nullptr;
 }
 
 void weir_memory_release(weir_memory* memory) {

@@ -31,6 +31,8 @@ struct weir_listener {
 };
 
 struct weir_memory {
+  void* address = nullptr;
+  std::unique_ptr<weir::host::MappedDmabuf> mapped; // null: the caller's own
   std::unique_ptr<weir::host::UserMemory> registered;
 };
 
