@@ -11,12 +11,16 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <functional>
 #include <gmock/gmock.h>
 #include <memory>
 #include <poll.h>
 #include <span>
 #include <string>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -317,6 +321,108 @@ TEST(CApiVerbs, SaysThatTheDeviceOfAMemoryIsMissing) {
   weir_context_close(context);
 }
 
+/// A file in memory, in place of a dma-buf: it is mapped alike.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::size_t bytes) : descriptor_(memfd_create("dma-buf", MFD_CLOEXEC)) {
+    EXPECT_EQ(ftruncate(descriptor_, static_cast<off_t>(bytes)), 0);
+  }
+
+  ~MemoryFile() { close(descriptor_); }
+
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  std::vector<float> floats_at(std::size_t offset, std::size_t count) const {
+    std::vector<float> found(count, -1);
+    const std::size_t bytes = count * sizeof(float);
+    EXPECT_EQ(pread(descriptor_, found.data(), bytes, static_cast<off_t>(offset)),
+              static_cast<ssize_t>(bytes));
+    return found;
+  }
+
+ private:
+  const int descriptor_;
+};
+
+TEST_F(CApi, SaysWhatOfADmabufIsWrong) {
+  struct Row {
+    const char* text;
+    weir_status status;
+    weir_dmabuf dmabuf;
+  };
+
+  const MemoryFile file(8192);
+  const std::string path = "/proc/self/fd/" + std::to_string(file.descriptor());
+  const int read_only = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int no_memory = epoll_create1(EPOLL_CLOEXEC);
+  constexpr std::size_t kSize = sizeof(weir_dmabuf);
+  const std::vector<Row> rows{
+      {"dmabuf.size: found 0", WEIR_INVALID_ARGUMENT, {0, file.descriptor(), 0, 8}},
+      {"dmabuf.fd: found -1: Bad file descriptor", WEIR_INVALID_ARGUMENT, {kSize, -1, 0, 8}},
+      {"dmabuf: found 0 bytes from 0 on, of a descriptor with 8192; allowed: 1 and more, inside",
+       WEIR_INVALID_ARGUMENT,
+       {kSize, file.descriptor(), 0, 0}},
+      {"dmabuf: found 8193 bytes from 0 on",
+       WEIR_INVALID_ARGUMENT,
+       {kSize, file.descriptor(), 0, 8193}},
+      {"dmabuf: found 5 bytes from 8188 on",
+       WEIR_INVALID_ARGUMENT,
+       {kSize, file.descriptor(), 8188, 5}},
+      {"dmabuf: found 8 bytes from 18446744073709551612 on",
+       WEIR_INVALID_ARGUMENT,
+       {kSize, file.descriptor(), UINT64_MAX - 3, 8}},
+      {"cannot be mapped: Permission denied; allowed: a dma-buf that was exported to be read and "
+       "written",
+       WEIR_TRANSPORT_FAILURE,
+       {kSize, read_only, 0, 8}},
+      {"cannot be mapped: No such device", WEIR_TRANSPORT_FAILURE, {kSize, no_memory, 0, 8}},
+  };
+  for (const Row& row : rows) {
+    weir_memory* memory = nullptr;
+    EXPECT_EQ(weir_memory_register_dmabuf(context_, &row.dmabuf, &memory), row.status) << row.text;
+    EXPECT_THAT(weir_last_error(), HasSubstr(row.text));
+    EXPECT_EQ(memory, nullptr);
+  }
+  close(read_only);
+  close(no_memory);
+  weir_memory* memory = nullptr;
+  EXPECT_EQ(weir_memory_register_dmabuf(context_, nullptr, &memory), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_memory_register_dmabuf(nullptr, &rows[1].dmabuf, &memory), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_memory_register_dmabuf(context_, &rows[1].dmabuf, nullptr), WEIR_INVALID_ARGUMENT);
+  char data[8] = {};
+  EXPECT_EQ(weir_memory_register(context_, WEIR_MEMORY_DMABUF, data, 8, &memory),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_STREQ(weir_last_error(), "kind: found 1; allowed here: WEIR_MEMORY_HOST; "
+                                  "weir_memory_register_dmabuf has another");
+  EXPECT_EQ(weir_memory_address(nullptr), nullptr);
+}
+
+TEST_F(CApi, TellsWhereMemoryBegins) {
+  char data[8] = {};
+  weir_memory* memory = nullptr;
+  ASSERT_EQ(weir_memory_register(context_, WEIR_MEMORY_HOST, data, 8, &memory), WEIR_OK);
+  EXPECT_EQ(weir_memory_address(memory), data);
+  weir_memory_release(memory);
+}
+
+TEST(CApiVerbs, SaysThatTheDeviceOfADmabufIsMissing) {
+  ContextOptions options;
+  options.transport = WEIR_VERBS;
+  options.device = "no-such-nic";
+  const Context context(options);
+  const MemoryFile file(4096);
+  try {
+    const Memory memory(context, weir_dmabuf{0, file.descriptor(), 0, 8});
+    ADD_FAILURE() << "there is no such device";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), WEIR_TRANSPORT_FAILURE);
+    EXPECT_THAT(error.what(), HasSubstr("no-such-nic"));
+  }
+}
+
 TEST(CppApi, RegistersASpan) {
   weir::ContextOptions options;
   options.device = "no-such-device";
@@ -595,6 +701,29 @@ TEST_F(OneRank, ReducesItsOwnElementsAlone) {
 }
 
 /// docs/protocol.md §2: NaNs of a reduction are canonical, those of a copy stay as they are.
+/// From a byte on that begins no page; whoever has the descriptor sees the result.
+TEST_F(OneRank, ReducesInADmabuf) {
+  constexpr std::size_t kOffset = 4096 + 40;
+  const MemoryFile file(12'288);
+  const int copy = dup(file.descriptor());
+  const weir_dmabuf dmabuf{sizeof(dmabuf), copy, kOffset, 4096};
+  weir_memory* memory = nullptr;
+  ASSERT_EQ(weir_memory_register_dmabuf(context_, &dmabuf, &memory), WEIR_OK) << weir_last_error();
+  close(copy);
+  auto* const floats = static_cast<float*>(weir_memory_address(memory));
+  const std::vector<float> in{1.5F, 2, 3};
+  ASSERT_EQ(weir_all_reduce(group_, in.data(), floats, 3, WEIR_F32, WEIR_SUM), WEIR_OK);
+  EXPECT_EQ(file.floats_at(kOffset, 4), (std::vector<float>{1.5F, 2, 3, 0}));
+  EXPECT_EQ(file.floats_at(kOffset - 4, 1), std::vector<float>{0});
+  std::vector<float> out(3);
+  ASSERT_EQ(weir_all_reduce(group_, floats, out.data(), 3, WEIR_F32, WEIR_SUM), WEIR_OK);
+  EXPECT_EQ(out, in);
+  auto* const page = reinterpret_cast<char*>(floats) - kOffset % 4096;
+  EXPECT_EQ(msync(page, 4096, MS_ASYNC), 0) << "it is mapped";
+  weir_memory_release(memory);
+  EXPECT_NE(msync(page, 4096, MS_ASYNC), 0) << "nothing is left of it";
+}
+
 TEST_F(OneRank, HasTheBitsOfTheProtocol) {
   std::vector<std::uint16_t> halves{0xfe01, 0x0001, 0x3c00}; // f16: NaN, the least subnormal, 1
   const std::vector<std::uint16_t> before = halves;
