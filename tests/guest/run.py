@@ -37,6 +37,7 @@ from types import FrameType
 
 import allreduce  # its scenarios register themselves
 import bad_links  # and these
+import nccl
 import patience
 import rings
 import trees

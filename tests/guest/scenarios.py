@@ -41,7 +41,8 @@ RING_OF_TWO = Ring(guests=(0, 2), ring_id=11)
 # A window of 16 packets, which a soft-RoCE device sends whole, also when it goes back: of 64 it may send half, and then losses make
 # it lose its way (docs/transports.md).
 LOSSY_RING = Ring(guests=(0, 1, 2), ring_id=12, max_message_bytes=4096)
-PLAIN = Setup(guests=3, link_mtu=1500, rings=(RING, SECOND_RING, C_RING, RING6, RING_OF_TWO, LOSSY_RING))
+NCCL_RING = Ring(guests=(0, 1, 2), ring_id=13)
+PLAIN = Setup(guests=3, link_mtu=1500, rings=(RING, SECOND_RING, C_RING, RING6, RING_OF_TWO, LOSSY_RING, NCCL_RING))
 JUMBO = Setup(guests=2, link_mtu=9000, rings=(Ring(guests=(0, 1), mtu=4096),))
 
 PINGPONG_PORT = PERFTEST_PORT = 18515

@@ -10,6 +10,7 @@
 /// - init: only begins, for what NCCL hears of the plug-in and its devices
 /// - sum: every type and operation, then 12 channels with all slots in use, and a second
 ///   communicator
+/// - brief: less of the same, for slow hosts: slots of 4 KiB, and every operation of f32 alone
 /// - late: reduces, and reduces again, the last rank not before FOLDER has the file `go`
 /// - loop: reduces until something ends it
 /// - unlike: the same; the last rank's calls are shorter than the others'
@@ -41,8 +42,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kSlotBytes = 64 << 10; // NCCL's 512 KiB take a test too long
+constexpr std::size_t kBriefSlotBytes = 4 << 10;
 constexpr int kChannels = 12;
-constexpr Operation kWide{.channels = kChannels, .steps = 20, .chunk_bytes = kSlotBytes};
 constexpr Operation kLong{.channels = kChannels, .steps = 1000, .chunk_bytes = 4 << 10};
 constexpr int kInTheMiddle = 10;
 constexpr int kManyCalls = CollTransport::kSlots / 2;
@@ -54,6 +55,15 @@ struct Rank {
         scenario(arguments[6]) {}
 
   bool is_last() const { return rank == world - 1; }
+
+  bool is_brief() const { return scenario == "brief"; }
+
+  std::size_t slot_bytes() const { return is_brief() ? kBriefSlotBytes : kSlotBytes; }
+
+  /// All slots of all channels in use.
+  Operation wide() const {
+    return {.channels = kChannels, .steps = is_brief() ? 10 : 20, .chunk_bytes = slot_bytes()};
+  }
 
   const char* version;
   PlugIn plug_in;
@@ -200,8 +210,8 @@ void expect_refusals(const Communicator& comm) {
 void reduce_by_another_ring(const Rank& self) {
   Communicator comm(self, "other");
   expect_success("connect", comm.connect());
-  CollTransport transport(comm.coll(), comm.get(), self.rank, self.world, 1, kSlotBytes);
-  transport.run({.channels = 1, .steps = 3, .chunk_bytes = kSlotBytes});
+  CollTransport transport(comm.coll(), comm.get(), self.rank, self.world, 1, self.slot_bytes());
+  transport.run({.channels = 1, .steps = 3, .chunk_bytes = self.slot_bytes()});
   transport.forget_memory();
   comm.close();
 }
@@ -211,6 +221,9 @@ void reduce_everything(const Rank& self, const Communicator& comm, CollTransport
   expect_refusals(comm);
   for (int type = 0; type < kTypes; ++type) {
     for (int operation = 0; operation < kOperations; ++operation) {
+      if (self.is_brief() && type != kFloat32 && operation != kSum) {
+        continue;
+      }
       transport.run({.type = type,
                      .operation = operation,
                      .channels = 2,
@@ -219,7 +232,7 @@ void reduce_everything(const Rank& self, const Communicator& comm, CollTransport
     }
   }
   reduce_by_another_ring(self);
-  transport.run(kWide);
+  transport.run(self.wide());
 }
 
 /// Stops the proxy as ncclCommAbort does.
@@ -263,14 +276,14 @@ void reduce_until_the_end(const Rank& self, CollTransport& transport) {
 }
 
 void work(const Rank& self, const Communicator& comm, CollTransport& transport) {
-  if (self.scenario == "sum") {
+  if (self.scenario == "sum" || self.is_brief()) {
     reduce_everything(self, comm, transport);
   } else if (self.scenario == "late") {
-    transport.run(kWide);
+    transport.run(self.wide());
     if (self.is_last()) {
       wait_for_file(self.folder / "go");
     }
-    transport.run(kWide);
+    transport.run(self.wide());
   } else if (self.scenario == "loop" || self.scenario == "unlike") {
     reduce_until_the_end(self, transport);
   } else {
@@ -286,7 +299,8 @@ void know_and_forget(const Communicator& comm) {
   expect_success("regMr", memory.register_memory(comm.get(), bytes.data(), bytes.size(),
                                                  nccl::kHostMemory, &known));
   expect_success("deregMr", memory.deregister_memory(comm.get(), known));
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const bool is_slow_host = std::thread::hardware_concurrency() == 1;
+  std::this_thread::sleep_for(std::chrono::milliseconds(is_slow_host ? 200 : 5));
 }
 
 void reduce(const Rank& self) {
@@ -298,7 +312,8 @@ void reduce(const Rank& self) {
     std::cout << "connect: result " << static_cast<int>(result) << '\n';
     return;
   }
-  CollTransport transport(comm.coll(), comm.get(), self.rank, self.world, kChannels, kSlotBytes);
+  CollTransport transport(comm.coll(), comm.get(), self.rank, self.world, kChannels,
+                          self.slot_bytes());
   // NCCL's thread for progress is another than the one that connects, registers and closes.
   std::exception_ptr error;
   std::atomic<bool> is_at_work = true;

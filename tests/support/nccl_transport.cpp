@@ -63,9 +63,10 @@ std::uint64_t folded(int operation, std::uint64_t left, std::uint64_t right) {
 }
 
 /// NCCL's thread only yields. Here the ranks share two cores: who waits for long leaves them to
-/// others.
+/// others. In a guest with one, soon.
 void pause(int idle) {
-  if (idle < 10000) {
+  static const int yields = std::thread::hardware_concurrency() == 1 ? 20 : 10000;
+  if (idle < yields) {
     std::this_thread::yield();
   } else {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

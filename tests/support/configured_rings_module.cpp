@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// In place of libweir_switch.so, where hosts reach no control service: makes no ring, and answers
+/// with rings that the switch's configuration has. $CONFIGURED_RINGS has their ids, with commas
+/// between them: the process's first group has the first one.
+
+#include "host/switch_rings/module.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+struct weir_hold {};
+
+namespace {
+
+std::vector<std::uint32_t> configured_rings() {
+  const char* const list = std::getenv("CONFIGURED_RINGS");
+  std::istringstream stream(list == nullptr ? "" : list);
+  std::vector<std::uint32_t> rings;
+  for (std::string id; std::getline(stream, id, ',');) {
+    rings.push_back(static_cast<std::uint32_t>(std::stoul(id)));
+  }
+  return rings;
+}
+
+weir_hold* hold(const weir_hold_order*, std::uint32_t* id, char* why, std::size_t why_bytes) {
+  static const std::vector<std::uint32_t> rings = configured_rings();
+  static std::atomic<std::size_t> held = 0;
+  const std::size_t number = held++;
+  if (number >= rings.size()) {
+    std::snprintf(why, why_bytes, "CONFIGURED_RINGS has %zu", rings.size());
+    return nullptr;
+  }
+  *id = rings[number];
+  return new weir_hold;
+}
+
+weir_hold* hold_job(const weir_hold_order*, std::uint32_t*, std::size_t, char* why,
+                    std::size_t why_bytes) {
+  std::snprintf(why, why_bytes, "there is no manager");
+  return nullptr;
+}
+
+void release(weir_hold* hold) {
+  delete hold;
+}
+
+} // namespace
+
+const weir_switch_module* weir_switch_module_of() {
+  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job, release};
+  return &module;
+}
