@@ -29,11 +29,11 @@ constexpr auto kDropReasonNames = names_of<DropReason, kDropReasons>;
 constexpr auto kReclaimReasonNames = names_of<control::ReclaimReason, control::kReclaimReasons>;
 constexpr auto kForeignReasonNames = names_of<ForeignReason, kForeignReasons>;
 
-constexpr Metric of_port(std::string_view name, std::string_view help, std::string_view value,
-                         FixedLabel fixed = {}) {
+constexpr Metric of_port(Kind kind, std::string_view name, std::string_view help,
+                         std::string_view value, FixedLabel fixed = {}) {
   return {.name = name,
           .help = help,
-          .kind = Kind::counter,
+          .kind = kind,
           .question = "/weir/port/stats",
           .table = &tables::kPortStats,
           .value = value,
@@ -134,20 +134,28 @@ constexpr Metric of_switch(std::string_view name, std::string_view help, std::st
 }
 
 constexpr std::array kCatalogue{
-    of_port("weir_port_receive_packets_total", "Packets that came in by the port.", "rx_packets"),
-    of_port("weir_port_receive_bytes_total", "Their bytes, without preamble and FCS.", "rx_bytes"),
-    of_port("weir_port_receive_missed_total", "Packets for which the device had no buffer.",
-            "rx_missed"),
-    of_port("weir_port_receive_errors_total", "Packets that the device found broken.", "rx_errors"),
-    of_port("weir_port_transmit_bytes_total", "Bytes that left by the port.", "tx_bytes"),
-    of_port("weir_port_transmit_errors_total", "Packets that the device did not send.",
-            "tx_errors"),
-    of_port("weir_port_transmit_packets_total", "Packets that left by the port.", "tx_ring_packets",
-            {"class", "ring"}),
-    of_port("weir_port_transmit_packets_total", "", "tx_other_packets", {"class", "other"}),
-    of_port("weir_port_transmit_dropped_total", "Packets for which the port's backlog was full.",
-            "tx_ring_dropped", {"class", "ring"}),
-    of_port("weir_port_transmit_dropped_total", "", "tx_other_dropped", {"class", "other"}),
+    of_port(Kind::gauge, "weir_port_up",
+            "1: the port has a link, or its device knows none; 0: it has none.", "up"),
+    of_port(Kind::counter, "weir_port_receive_packets_total", "Packets that came in by the port.",
+            "rx_packets"),
+    of_port(Kind::counter, "weir_port_receive_bytes_total",
+            "Their bytes, without preamble and FCS.", "rx_bytes"),
+    of_port(Kind::counter, "weir_port_receive_missed_total",
+            "Packets for which the device had no buffer.", "rx_missed"),
+    of_port(Kind::counter, "weir_port_receive_errors_total",
+            "Packets that the device found broken.", "rx_errors"),
+    of_port(Kind::counter, "weir_port_transmit_bytes_total", "Bytes that left by the port.",
+            "tx_bytes"),
+    of_port(Kind::counter, "weir_port_transmit_errors_total",
+            "Packets that the device did not send.", "tx_errors"),
+    of_port(Kind::counter, "weir_port_transmit_packets_total", "Packets that left by the port.",
+            "tx_ring_packets", {"class", "ring"}),
+    of_port(Kind::counter, "weir_port_transmit_packets_total", "", "tx_other_packets",
+            {"class", "other"}),
+    of_port(Kind::counter, "weir_port_transmit_dropped_total",
+            "Packets for which the port's backlog was full.", "tx_ring_dropped", {"class", "ring"}),
+    of_port(Kind::counter, "weir_port_transmit_dropped_total", "", "tx_other_dropped",
+            {"class", "other"}),
 
     of_bridge(Kind::gauge, "weir_port_loop_closed_seconds",
               "How long the port stays closed for a loop; 0: it is not.", "closed_s"),

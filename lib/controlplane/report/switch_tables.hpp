@@ -139,6 +139,7 @@ inline constexpr TableOf kPortStats{
     "port_stats",
     "",
     column("port", "port", [](const PortCountsRow& p) { return p.port.name(); }),
+    column("up", "up", [](const PortCountsRow& p) { return p.port.is_down() ? 0 : 1; }),
     column("rx_packets", "rx packets",
            [](const PortCountsRow& p) { return p.counters.rx_packets.get(); }),
     column("rx_bytes", "rx bytes",
