@@ -5,6 +5,7 @@
 #include "netsim/message_list.hpp"
 #include "netsim/time.hpp"
 #include "netsim/transmitter.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,9 +22,9 @@ namespace {
 TEST(EventQueue, GivesByTimeThenByArrival) {
   std::mt19937_64 random(1);
   std::uint64_t now = 0;
-  EventQueue<int> queue;
-  std::vector<std::pair<std::uint64_t, int>> reference; // what is in the queue
-  for (int i = 0; i < 20000; ++i) {
+  EventQueue<unsigned> queue;
+  std::vector<std::pair<std::uint64_t, unsigned>> reference; // what is in the queue
+  for (unsigned i = 0; i < test::rounds(20000); ++i) {
     const bool takes = !reference.empty() && random() % 5 < 2;
     if (takes) {
       const auto first = std::min_element(reference.begin(), reference.end());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "netsim/region_run.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +12,9 @@ constexpr Time kPacket = 5760;
 constexpr Time kHeader = 640;
 constexpr Time kSwitch = 150'000;
 constexpr Time kMemory = 120'000;
+
+// Enough to fill small tables, for the tests of what they cost.
+constexpr std::uint64_t kSizeable = test::rounds(1 << 20);
 
 RegionNetwork without_chance() {
   RegionNetwork network = dgx2_network();
@@ -49,7 +53,7 @@ TEST(Region, PullOfOnePacket) {
 TEST(Region, LargeMessagesComeNearTheBound) {
   RegionSettings settings;
   settings.waves = 64;
-  constexpr std::uint64_t kBytes = 4 << 20;
+  constexpr std::uint64_t kBytes = test::rounds(4 << 20);
   const Time bound = transmission_time(kBytes, 120'000'000'000 * 8);
   const Time push = run_region(dgx2_network(), kBytes, settings).duration;
   EXPECT_GT(push, bound);
@@ -65,9 +69,9 @@ TEST(Region, LargeMessagesComeNearTheBound) {
 TEST(Region, PushWithoutWavesEvicts) {
   RegionSettings settings;
   settings.waves = 64;
-  const RegionResult waves = run_region(dgx2_network(), 1 << 20, settings);
+  const RegionResult waves = run_region(dgx2_network(), kSizeable, settings);
   settings.waves = 0;
-  const RegionResult none = run_region(dgx2_network(), 1 << 20, settings);
+  const RegionResult none = run_region(dgx2_network(), kSizeable, settings);
   EXPECT_GT(none.evictions, 10 * waves.evictions);
   EXPECT_GT(none.duration, waves.duration * 13 / 10);
 }
@@ -77,9 +81,9 @@ TEST(Region, PullWithSmallTablesIsSlower) {
   RegionSettings settings;
   settings.method = RegionSettings::Method::pull;
   settings.table_bytes = 128;
-  const RegionResult small = run_region(dgx2_network(), 1 << 20, settings);
+  const RegionResult small = run_region(dgx2_network(), kSizeable, settings);
   settings.table_bytes = 4096;
-  const RegionResult large = run_region(dgx2_network(), 1 << 20, settings);
+  const RegionResult large = run_region(dgx2_network(), kSizeable, settings);
   EXPECT_GT(small.duration, 2 * large.duration);
   EXPECT_EQ(small.evictions, 0U);
 }
@@ -94,22 +98,23 @@ TEST(Region, SynchronisationComesFirst) {
 
 /// On a fat tree, in every method, each GPU gets every sum, and two equal runs give equal results.
 TEST(Region, FatTreeEnds) {
+  constexpr std::uint64_t kBytes = test::rounds(1 << 17);
   for (const auto method : {RegionSettings::Method::push, RegionSettings::Method::pull}) {
     RegionSettings settings;
     settings.method = method;
     settings.gpus = 128;
-    const RegionResult result = run_region(klenk_fat_tree(), 1 << 17, settings);
-    EXPECT_EQ(result, run_region(klenk_fat_tree(), 1 << 17, settings));
-    EXPECT_GT(result.duration, transmission_time(1 << 17, 120'000'000'000 * 8));
+    const RegionResult result = run_region(klenk_fat_tree(), kBytes, settings);
+    EXPECT_EQ(result, run_region(klenk_fat_tree(), kBytes, settings));
+    EXPECT_GT(result.duration, transmission_time(kBytes, 120'000'000'000 * 8));
   }
 }
 
 TEST(Region, SlowGpuSlowsAllDown) {
   RegionNetwork network = dgx2_network();
   const RegionSettings settings;
-  const Time even = run_region(network, 1 << 20, settings).duration;
+  const Time even = run_region(network, kSizeable, settings).duration;
   network.slow_gpu = 3;
-  EXPECT_GT(run_region(network, 1 << 20, settings).duration, even * 13 / 10);
+  EXPECT_GT(run_region(network, kSizeable, settings).duration, even * 13 / 10);
 }
 
 /// One packet a GPU: nothing but the late one's is under way when it comes.

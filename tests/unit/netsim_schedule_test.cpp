@@ -2,6 +2,7 @@
 #include "netsim/schedule_run.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/generators.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -371,10 +372,11 @@ TEST(Schedule, MultiTreeDriftsApartWithoutArbitrationByStep) {
   settings.nodes.lockstep = NodeTraits::Lockstep::estimated;
   settings.nodes.step_start = NodeTraits::StepStart::all_channels;
   settings.virtual_channels.emplace();
-  const ScheduleResult drifting = run_schedule(torus, plan.schedule, 1 << 19, settings);
-  EXPECT_EQ(drifting, run_schedule(torus, plan.schedule, 1 << 19, settings));
+  constexpr std::uint64_t kBytes = test::rounds(1 << 19);
+  const ScheduleResult drifting = run_schedule(torus, plan.schedule, kBytes, settings);
+  EXPECT_EQ(drifting, run_schedule(torus, plan.schedule, kBytes, settings));
   settings.virtual_channels->arbitration = VirtualChannels::Arbitration::by_step;
-  const ScheduleResult in_step = run_schedule(torus, plan.schedule, 1 << 19, settings);
+  const ScheduleResult in_step = run_schedule(torus, plan.schedule, kBytes, settings);
   EXPECT_LT(in_step.duration * 10, drifting.duration * 9);
   // No link can be faster than its load allows.
   for (const LinkUse& use : in_step.links) {
