@@ -82,6 +82,7 @@
   X(operator_disagrees,  "contribution given up because a kernel and the loops gave other bits: the incarnation is over")\
   X(ring_withdrawn,      "contribution or waiting hello given up because the ring was withdrawn")                       \
   /* regions */                                                                                                         \
+  X(region_impostor,     "bears the address or the MAC address of the regions as its sender's")                         \
   X(region_unknown,      "to the regions' MAC address, and to no queue pair of a region")                              \
   X(region_elsewhere,    "to a region's queue pair, not from its member's address and port")                            \
   X(region_early,        "to a region that not all members have said hello to, and no member's hello")                  \

@@ -60,6 +60,7 @@ std::string_view why_unreachable(DropReason reason) {
     return "all hosts and switches have the right operators (by_operator_test)";
   case DropReason::disagree_payload:
     return "equal shapes and packet numbers have equal payloads, which classification has checked";
+  case DropReason::region_impostor:
   case DropReason::region_unknown:
   case DropReason::region_elsewhere:
   case DropReason::region_early:

@@ -55,5 +55,11 @@ TEST(Arp, FindsNoRequestInOtherFrames) {
   }
 }
 
+TEST(Arp, TellsWhoseAddressTheSenderClaims) {
+  EXPECT_EQ(claimed_by_arp(kRequest), parse_ip("10.0.0.1"));
+  EXPECT_EQ(claimed_by_arp(tagged(kReply)), parse_ip("10.0.0.254"));
+  EXPECT_EQ(claimed_by_arp(std::span(kReply).first(kReply.size() - 1)), std::nullopt);
+}
+
 } // namespace
 } // namespace weir::wire::arp_test

@@ -536,6 +536,60 @@ TEST(Region, BelievesNoGhost) {
   EXPECT_EQ(world.region().held(), 1u);
 }
 
+/// An ACK to member 0 of what it has not sent yet.
+Bytes ghost_to_member_0(World& world, const wire::MacAddress& mac, const wire::IpAddress& ip) {
+  endpoint::QueuePairConfig config = world.host(0).queue_pair().config();
+  const std::uint32_t ahead = wire::psn_add(world.host(0).queue_pair().sent_psn(), 1);
+  config.local_mac = mac;
+  config.local_ip = ip;
+  config.remote_mac = mac_of(0);
+  config.remote_ip = ip_of(0);
+  config.remote_qp = config.local_qp;
+  Bytes ghost(kLongestFrame);
+  ghost.resize(
+      endpoint::PacketWriter(config).write_acknowledge(ghost, {wire::kAckUnlimited, ahead, 0}));
+  return ghost;
+}
+
+/// Member 1's answer to whoever asks (RFC 826): `ip` is at its MAC address.
+Bytes answer_of_member_1(const wire::MacAddress& to, std::uint8_t last_byte_of_ip) {
+  const wire::MacAddress mac = mac_of(1);
+  Bytes frame(to.bytes.begin(), to.bytes.end());
+  frame.insert(frame.end(), mac.bytes.begin(), mac.bytes.end());
+  frame.insert(frame.end(), {0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 2});
+  frame.insert(frame.end(), mac.bytes.begin(), mac.bytes.end());
+  frame.insert(frame.end(), {10, 0, 0, last_byte_of_ip});
+  frame.insert(frame.end(), to.bytes.begin(), to.bytes.end());
+  frame.insert(frame.end(), {10, 0, 0, 1});
+  frame.resize(60);
+  return frame;
+}
+
+/// Nobody acknowledges in the switch's name, or has its members' packets sent to himself.
+TEST(Region, IsNobodyElse) {
+  const Plan plan = calm_plan(3);
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  std::uint64_t impostors = 0;
+  const auto expect_dropped = [&](const Bytes& frame, const char* what) {
+    world.network().send(1, frame);
+    world.run_for(100'000);
+    EXPECT_EQ(drops_of(world, DropReason::region_impostor), ++impostors) << what;
+  };
+  const Address regions = regions_address();
+  const wire::MacAddress everybody{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+  expect_dropped(ghost_to_member_0(world, mac_of(1), regions.ip), "a packet from their address");
+  expect_dropped(ghost_to_member_0(world, regions.mac, ip_of(1)), "from their MAC address");
+  expect_dropped(answer_of_member_1(mac_of(0), 254), "an ARP answer");
+  expect_dropped(answer_of_member_1(everybody, 254), "an announcement");
+  for (const Bytes& frame : {answer_of_member_1(mac_of(0), 2), answer_of_member_1(everybody, 2)}) {
+    world.network().send(1, frame);
+    world.run_for(100'000);
+  }
+  EXPECT_EQ(drops_of(world, DropReason::region_impostor), impostors) << "a host's own address";
+  EXPECT_EQ(world.network().engine().accounting().frames.forwarded, 2u);
+}
+
 /// A queue pair is one region's: what a former one had under way for it never comes.
 TEST(Region, EndsWhenANewerOneHasItsQueuePairs) {
   Plan plan = calm_plan(2);

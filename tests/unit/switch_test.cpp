@@ -1424,6 +1424,7 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::operator_disagrees, "a kernel of an operator (by_operator_test)"},
     {DropReason::disagree_payload,
      "the classifier has held each payload's size against the message's shape (slot_test)"},
+    {DropReason::region_impostor, "a region (region_test)"},
     {DropReason::region_unknown, "a region (region_test)"},
     {DropReason::region_elsewhere, "a region (region_test)"},
     {DropReason::region_early, "a region (region_test)"},

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace weir::wire {
@@ -32,6 +33,10 @@ struct ArpRequest {
 
 /// An ARP request, behind tags or not. at: 0 when the frame is none.
 ArpRequest find_arp_request(std::span<const std::uint8_t> frame);
+
+/// Whose address the sender of an ARP message, a request or not, says it has. An announcement says
+/// no more (RFC 5227 §3). None of another frame.
+std::optional<IpAddress> claimed_by_arp(std::span<const std::uint8_t> frame);
 
 /// Makes of a frame with a request the answer that this station has the address.
 void answer_arp(std::span<std::uint8_t> frame, const ArpRequest& request, const MacAddress& mac);

@@ -76,6 +76,7 @@ inline Glance glance_at(std::span<const std::uint8_t> frame) {
   switch (static_cast<EtherType>(view_as<EthernetHeader>(frame.data()).type.get())) {
   case EtherType::ipv4:
     return glance_at_ipv4(frame);
+  case EtherType::arp: // it may be about the regions' address
   case EtherType::ipv6:
   case EtherType::roce_v1:
   case EtherType::vlan:

@@ -15,6 +15,7 @@ namespace weir::wire {
 
 enum class EtherType : std::uint16_t {
   ipv4 = 0x0800,
+  arp = 0x0806,
   ipv6 = 0x86dd,
   roce_v1 = 0x8915,      // IBTA annex A16
   vlan = 0x8100,         // IEEE 802.1Q

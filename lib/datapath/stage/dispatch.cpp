@@ -49,8 +49,13 @@ void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
   if (const wire::LoopProbe* probe = find_probe(frame)) [[unlikely]] {
     return accept_probe(frame, *probe, now);
   }
-  if (regions_ && is_for_regions(frame)) [[unlikely]] {
-    return accept_for_regions(frame, now);
+  if (regions_) [[unlikely]] {
+    if (is_impostor_of_regions(frame)) {
+      return forward_.drop<StageId::dispatch>(frame, DropReason::region_impostor, now);
+    }
+    if (is_for_regions(frame)) {
+      return accept_for_regions(frame, now);
+    }
   }
   if (const auto reason = why_not_forwarded(frame, now)) {
     return drop(frame, *reason, now);
@@ -66,6 +71,21 @@ void Dispatch::forward_foreign(frame::Frame& frame, frame::Instant now) {
   const auto& ethernet = wire::view_as<wire::EthernetHeader>(frame.data);
   return ethernet.destination == regions_->mac ||
          (ethernet.destination.is_group() && find_request_for_regions(frame).at != 0);
+}
+
+/// The switch itself sends nothing to its own ports. Who could speak for the regions would
+/// acknowledge in their name, or have a member's packets sent to itself.
+[[gnu::cold, gnu::noinline]] bool
+Dispatch::is_impostor_of_regions(const frame::Frame& frame) const {
+  if (frame.length < sizeof(wire::EthernetHeader)) {
+    return false;
+  }
+  if (wire::view_as<wire::EthernetHeader>(frame.data).source == regions_->mac) {
+    return true;
+  }
+  return frame.packet.parsed == wire::Parsed::other
+             ? wire::claimed_by_arp(frame.bytes()) == regions_->ip
+             : is_of_regions(frame.source());
 }
 
 /// at: 0 when it does not ask for the regions' address.

@@ -49,9 +49,16 @@ class Dispatch {
   /// header.
   bool remembers_nobody(std::uint16_t port) const { return magic_rule_.remembers_nobody(port); }
 
-  /// Whether a frame with this destination may be for the regions, or ask for their address.
-  bool may_be_for_regions(const wire::MacAddress& destination) const {
-    return regions_ && (destination == regions_->mac || destination.is_group());
+  /// Whether a frame between these stations may be for the regions, ask for their address, or
+  /// pretend to come from them.
+  bool may_concern_regions(const wire::EthernetHeader& ethernet) const {
+    return regions_ && (ethernet.destination == regions_->mac || ethernet.destination.is_group() ||
+                        ethernet.source == regions_->mac);
+  }
+
+  /// Whether a RoCE packet pretends to come from the regions.
+  bool is_of_regions(const wire::IpAddress& source) const {
+    return regions_ && source == regions_->ip;
   }
 
   /// Of the queue pairs of strangers.
@@ -65,6 +72,7 @@ class Dispatch {
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now);
   void forward_foreign(frame::Frame& frame, frame::Instant now);
   bool is_for_regions(const frame::Frame& frame) const;
+  bool is_impostor_of_regions(const frame::Frame& frame) const;
   wire::ArpRequest find_request_for_regions(const frame::Frame& frame) const;
   void accept_for_regions(frame::Frame& frame, frame::Instant now);
   const wire::LoopProbe* find_probe(const frame::Frame& frame) const;

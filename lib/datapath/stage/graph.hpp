@@ -28,7 +28,7 @@ namespace weir::stage {
   X(dispatch, Dispatch, "stage/dispatch.cpp", "separate ring neighbours' packets from the rest",   \
     Stages::of(queue, region, forward),                                                            \
     Drops::of(wrong_port, unannounced, partial_of_unknown_ring, worker_queue_full, not_bridged,    \
-              tied_elsewhere, loop_probe, region_unknown),                                         \
+              tied_elsewhere, loop_probe, region_impostor, region_unknown),                        \
     Traces())
 
 /// The stages of a worker. stage::Pipeline makes and wires them.

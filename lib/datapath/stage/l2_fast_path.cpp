@@ -52,14 +52,15 @@ bool L2FastPath::is_strangers(const wire::RoceV2Glance& roce) {
   if (addresses == addresses_of_stranger_) {
     return true;
   }
-  const bool is_rings = current_->pair_of(roce.source(), roce.destination()) != 0;
-  (is_rings ? addresses_of_ring_ : addresses_of_stranger_) = addresses;
-  return !is_rings;
+  const bool is_known = current_->pair_of(roce.source(), roce.destination()) != 0 ||
+                        dispatch_.is_of_regions(roce.source());
+  (is_known ? addresses_of_ring_ : addresses_of_stranger_) = addresses;
+  return !is_known;
 }
 
 std::uint16_t L2FastPath::look_up(std::span<const std::uint8_t> frame, std::uint16_t ingress,
                                   std::uint64_t now) {
-  if (dispatch_.may_be_for_regions(wire::view_as<wire::EthernetHeader>(frame.data()).destination)) {
+  if (dispatch_.may_concern_regions(wire::view_as<wire::EthernetHeader>(frame.data()))) {
     return frame::kNoPort;
   }
   bridge_.learn(frame, ingress, now);
