@@ -590,23 +590,31 @@ TEST(Region, IsNobodyElse) {
   EXPECT_EQ(world.network().engine().accounting().frames.forwarded, 2u);
 }
 
+/// A region of the same members as the world's, with tokens of its own.
+Region& another_region(World& world, const RegionSpec& spec, std::uint32_t id) {
+  RegionSpec another = spec;
+  another.id = id;
+  return world.network().regions().add(another, World::draw({.spec = another, .seed = id}));
+}
+
+/// The member's hello to another region than the world's.
+void say_hello(World& world, const Region& region, std::uint16_t member, std::uint16_t port) {
+  endpoint::QueuePairConfig config = world.host(member).queue_pair().config();
+  const MemberBirth& birth = region.birth().members[member];
+  config.remote_qp = birth.queue_pair;
+  world.network().send(port, write_only(config, region.birth(), birth.token));
+  world.run_for(100'000);
+}
+
 /// A queue pair is one region's: what a former one had under way for it never comes.
-TEST(Region, EndsWhenANewerOneHasItsQueuePairs) {
-  Plan plan = calm_plan(2);
+TEST(Region, EndsWhenItsQueuePairSaysHelloToANewerOne) {
+  const Plan plan = calm_plan(2);
   World world(plan);
   world.run_until([&] { return world.is_done(); });
-  RegionSpec spec = plan.spec;
-  spec.id = 8;
-  Region& newer = world.network().regions().add(spec, World::draw({.spec = spec, .seed = 99}));
+  const Region& newer = another_region(world, plan.spec, 8);
   EXPECT_EQ(world.region().state(), State::open) << "as long as nobody says hello";
-  for (std::uint16_t member = 0; member < 2; ++member) {
-    endpoint::QueuePairConfig config = world.host(member).queue_pair().config();
-    config.remote_qp = newer.birth().members[member].queue_pair;
-    world.network().send(member,
-                         write_only(config, newer.birth(), newer.birth().members[member].token));
-  }
-  world.run_for(100'000);
-  EXPECT_EQ(newer.state(), State::open);
+  say_hello(world, newer, 0, 0);
+  EXPECT_EQ(newer.state(), State::forming);
   EXPECT_EQ(world.region().why_ended(), End::superseded);
   const std::uint64_t answers = world.region().counters().answers;
   endpoint::QueuePairConfig config = world.host(0).queue_pair().config();
@@ -615,6 +623,32 @@ TEST(Region, EndsWhenANewerOneHasItsQueuePairs) {
   world.run_for(1'000'000);
   EXPECT_GE(drops_of(world, DropReason::region_ended), 1u);
   EXPECT_EQ(world.region().counters().answers, answers) << "it says nothing more";
+}
+
+/// Who has a region made with somebody's queue pair in it, and says hello himself, ends nothing.
+TEST(Region, KeepsItsQueuePairsFromWhoIsBehindAnotherPort) {
+  const Plan plan = calm_plan(2);
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  RegionSpec theirs = plan.spec;
+  theirs.members[0].port = 1;
+  const Region& stolen = another_region(world, theirs, 8);
+  say_hello(world, stolen, 0, 1);
+  EXPECT_TRUE(stolen.has_heard(0));
+  EXPECT_EQ(world.region().state(), State::open);
+}
+
+/// A late hello of a former life ends its own region, not its queue pair's new one.
+TEST(Region, EndsWhenALateHelloComesToIt) {
+  const Plan plan = calm_plan(2);
+  World world(plan);
+  world.run_until([&] { return world.is_done(); });
+  const Region& older = another_region(world, plan.spec, 8);
+  const Region& newer = another_region(world, plan.spec, 9);
+  say_hello(world, newer, 0, 0);
+  say_hello(world, older, 0, 0);
+  EXPECT_EQ(older.why_ended(), End::superseded);
+  EXPECT_EQ(newer.state(), State::forming);
 }
 
 /// Several packets, the last one not full, and one of no bytes at all.

@@ -66,6 +66,18 @@ bool Region::is_from(const frame::Frame& frame, std::uint16_t number) const {
   return frame.source() == spec_.members[number].ip && (!port || *port == frame.ingress);
 }
 
+bool Region::has_heard_same(const Region& other, std::uint16_t number) const {
+  const MemberSpec& theirs = other.spec_.members[number];
+  for (std::uint16_t ours = 0; ours < members(); ++ours) {
+    const MemberSpec& member = spec_.members[ours];
+    if (member.ip == theirs.ip && member.queue_pair == theirs.queue_pair && has_heard(ours) &&
+        members_[ours].port == other.members_[number].port) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Region::accept(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
   if (!is_from(frame, number)) {
     return outlet_.drop(frame, DropReason::region_elsewhere, now);
@@ -114,8 +126,7 @@ bool Region::is_hello(const frame::Frame& frame, std::uint16_t number) const {
 
 void Region::accept_while_forming(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
   Member& member = members_[number];
-  const bool has_said_hello = !member.speech.is_empty();
-  if (has_said_hello || !is_hello(frame, number)) {
+  if (has_heard(number) || !is_hello(frame, number)) {
     return outlet_.drop(frame, DropReason::region_early, now);
   }
   member.speech = Speech(frame, spec_.members[number].queue_pair);

@@ -22,7 +22,7 @@ enum class State : std::uint8_t {
 /// Why a region has ended.
 enum class End : std::uint8_t {
   withdrawn,  // whoever made it wants so
-  superseded, // a newer region has one of its queue pairs
+  superseded, // a queue pair of its members has said hello to a newer region
   silent,     // a member owes an acknowledgement for longer than patience
   refused,    // a member's queue pair has failed, or its memory is gone
   broken,     // a member has sent what no region takes
@@ -70,6 +70,13 @@ class Region {
   bool is_over(frame::Instant now) const {
     return state_ == State::ended && now.ns >= ended_ns_ + patience_ns();
   }
+
+  /// Whether the member has said hello.
+  bool has_heard(std::uint16_t number) const { return !members_[number].speech.is_empty(); }
+
+  /// Whether a member that has said hello is the queue pair of `other`'s member, which has too: the
+  /// same address and number, by the same port.
+  bool has_heard_same(const Region& other, std::uint16_t number) const;
 
   const RegionSpec& spec() const { return spec_; }
 

@@ -5,17 +5,6 @@
 #include <utility>
 
 namespace weir::region {
-namespace {
-
-bool share_a_queue_pair(const RegionSpec& one, const RegionSpec& other) {
-  return std::ranges::any_of(one.members, [&](const MemberSpec& member) {
-    return std::ranges::any_of(other.members, [&](const MemberSpec& candidate) {
-      return candidate.ip == member.ip && candidate.queue_pair == member.queue_pair;
-    });
-  });
-}
-
-} // namespace
 
 Region& RegionTable::add(RegionSpec spec, RegionBirth birth) {
   Region& region =
@@ -33,10 +22,10 @@ void RegionTable::accept(frame::Frame& frame, frame::Instant now) {
     return outlet_.drop(frame, DropReason::region_unknown, now);
   }
   const auto [region, member] = found->second;
-  const bool was_forming = region->state() == State::forming;
+  const bool had_said_hello = region->has_heard(member);
   region->accept(frame, member, now);
-  if (was_forming && region->state() == State::open) {
-    supersede_by(*region, now);
+  if (!had_said_hello && region->has_heard(member)) {
+    give_queue_pair(*region, member, now);
   }
 }
 
@@ -46,11 +35,16 @@ Region* RegionTable::with_id(std::uint32_t id) const {
   return found == regions_.end() ? nullptr : found->get();
 }
 
-/// A queue pair is one region's. So nobody hears from a region of a former life of its own.
-void RegionTable::supersede_by(const Region& opened, frame::Instant now) {
+/// A queue pair is one region's: the last one's that was made. So nobody hears from a region of a
+/// former life of its own, and who only says that it has the queue pair takes it from nobody.
+void RegionTable::give_queue_pair(const Region& heard, std::uint16_t member, frame::Instant now) {
+  Region* owner = nullptr;
   for (const auto& region : regions_) {
-    if (region.get() != &opened && share_a_queue_pair(region->spec(), opened.spec())) {
-      region->silence(now);
+    if (region->has_heard_same(heard, member)) {
+      if (owner != nullptr) {
+        owner->silence(now);
+      }
+      owner = region.get();
     }
   }
 }

@@ -51,11 +51,11 @@ class RegionTable {
     std::uint16_t member = 0;
   };
 
-  void supersede_by(const Region& opened, frame::Instant now);
+  void give_queue_pair(const Region& heard, std::uint16_t member, frame::Instant now);
   void forget(const Region& region);
 
   Outlet& outlet_;
-  std::vector<std::unique_ptr<Region>> regions_;
+  std::vector<std::unique_ptr<Region>> regions_; // in the order in which they were made
   std::unordered_map<std::uint32_t, Place> by_queue_pair_;
 };
 
