@@ -11,6 +11,9 @@
 
 namespace weir::wire {
 
+/// A frame with more is no RoCE frame to parse().
+inline constexpr std::size_t kMaxVlanTags = 4;
+
 /// How much of a frame parse() understood.
 enum class Parsed : std::uint8_t {
   other,     // not RoCE

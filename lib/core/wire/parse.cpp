@@ -6,7 +6,6 @@
 namespace weir::wire {
 namespace {
 
-constexpr unsigned kMaxVlanTags = 4;
 constexpr unsigned kMaxIpv6Extensions = 8;
 
 /// A frame, and how far parse() has come in it.
@@ -171,7 +170,7 @@ void parse(std::span<const std::uint8_t> frame, Packet& packet) {
   }
   std::uint16_t type = cursor.at_offset<EthernetHeader>().type.get();
   cursor.offset = sizeof(EthernetHeader);
-  for (unsigned tags = 0; is_tag(static_cast<EtherType>(type)); ++tags) {
+  for (std::size_t tags = 0; is_tag(static_cast<EtherType>(type)); ++tags) {
     if (tags == kMaxVlanTags || !cursor.has(sizeof(VlanTag))) {
       return;
     }

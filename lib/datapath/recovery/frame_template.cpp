@@ -3,6 +3,7 @@
 
 #include "wire/ipv4_checksum.hpp"
 
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -24,9 +25,7 @@ void exchange_addresses(Header& header) {
 
 FrameTemplate::FrameTemplate(const wire::ParsedBytes& frame) : packet_(frame.packet) {
   const std::size_t bytes = frame.packet.bth_offset + sizeof(wire::Bth);
-  if (bytes > kMostBytes) {
-    return;
-  }
+  assert(bytes <= kMostBytes);
   std::memcpy(headers_.data(), frame.data, bytes);
   bytes_ = static_cast<std::uint16_t>(bytes);
   if (has_udp(packet_.encapsulation)) {
@@ -64,6 +63,7 @@ void FrameTemplate::take_link_header(const FrameTemplate& other) {
 
 wire::Bth& FrameTemplate::start(wire::ParsedBytes& frame, wire::Opcode opcode,
                                 std::uint32_t psn) const {
+  assert(!is_empty());
   std::memcpy(frame.data, headers_.data(), bytes_);
   frame.packet = packet_;
   frame.packet.psn = psn;

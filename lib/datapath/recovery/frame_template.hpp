@@ -11,12 +11,16 @@
 
 namespace weir::recovery {
 
+inline constexpr std::size_t kMostIpv4HeaderBytes = 60; // RFC 791 §3.1: 15 words
+
 /// The headers that all frames of one direction of a connection share, from Ethernet to BTH, taken
 /// from one of them. Tags, IP options, partition key and traffic class stay as they were.
 class FrameTemplate {
  public:
-  /// Of a frame whose headers are longer than this, nothing is kept.
-  static constexpr std::size_t kMostBytes = 104; // two tags, IPv4 with all options, UDP, BTH
+  /// parse() takes no longer headers: all tags, IPv4 with all options, UDP, BTH.
+  static constexpr std::size_t kMostBytes =
+      sizeof(wire::EthernetHeader) + wire::kMaxVlanTags * sizeof(wire::VlanTag) +
+      kMostIpv4HeaderBytes + sizeof(wire::UdpHeader) + sizeof(wire::Bth);
 
   FrameTemplate() = default;
 
