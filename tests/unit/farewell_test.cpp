@@ -271,7 +271,7 @@ TEST(Farewell, TheRanksOfTheRunBeforeTheLastAreToldToo) {
 }
 
 TEST(Farewell, TheOneWhoseRunEndedFirstMakesRoom) {
-  Farewells farewells(8, conn::HashKey{}); // two buckets of eight
+  Farewells farewells(2, conn::HashKey{}); // four runs each: two buckets of eight
   for (std::uint32_t qp = 0; qp < 100; ++qp) {
     farewells.put({.connection = {.pair = 1, .qp = qp}, .since_ns = 1 + qp});
     ASSERT_NE(farewells.find({.pair = 1, .qp = qp}), nullptr);

@@ -23,7 +23,7 @@ Entry& entry_for(conn::BucketTable<Entry>& table, const conn::QueuePair& name) {
 } // namespace
 
 Farewells::Farewells(std::uint32_t senders, const conn::HashKey& hash_key)
-    : farewells_(senders, hash_key), names_(senders, hash_key) {}
+    : farewells_(kRunsPerSender * senders, hash_key), names_(kRunsPerSender * senders, hash_key) {}
 
 void Farewells::put(const Farewell& farewell) {
   entry_for(farewells_, farewell.connection) = farewell;
@@ -31,9 +31,15 @@ void Farewells::put(const Farewell& farewell) {
 }
 
 void Farewells::forget(const conn::QueuePair& connection) {
-  if (const Farewell* farewell = find(connection)) {
-    farewells_.erase(*farewell);
+  const Farewell* farewell = find(connection);
+  if (farewell == nullptr) {
+    return;
   }
+  const Name* name = names_.find(key_of(farewell->acknowledgements));
+  if (name != nullptr && name->connection == connection) {
+    names_.erase(*name);
+  }
+  farewells_.erase(*farewell);
 }
 
 Farewell* Farewells::find(const conn::QueuePair& connection) {

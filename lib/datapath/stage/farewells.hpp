@@ -55,6 +55,9 @@ class Farewells {
   Farewell* find_acknowledged(const conn::QueuePair& acknowledgements);
 
  private:
+  /// One ring that begins anew again and again is not to displace what all others are told.
+  static constexpr std::uint32_t kRunsPerSender = 4;
+
   struct Name {
     conn::QueuePair connection;
     std::uint64_t since_ns = 0;
