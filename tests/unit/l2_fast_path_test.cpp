@@ -318,6 +318,24 @@ TEST_F(L2FastPathTest, LeavesLoopProbesToTheStages) {
   EXPECT_FALSE(goes_fast(frame, 0));
 }
 
+/// Dispatch drops them.
+TEST_F(L2FastPathTest, LeavesWhoPretendsToBeTheRegionsToTheStages) {
+  introduce(3);
+  EXPECT_TRUE(goes_fast(frame_between(0, 1), 0));
+  FrameSpec rdma = datagram(0, 1);
+  rdma.udp_destination = 4791;
+  EXPECT_TRUE(goes_fast(test::build(rdma).bytes, 0));
+  rdma.source = kRegionsIp;
+  EXPECT_FALSE(goes_fast(test::build(rdma).bytes, 0));
+  FrameSpec by_mac = datagram(0, 1);
+  by_mac.source_mac = kRegionsMac;
+  EXPECT_FALSE(goes_fast(test::build(by_mac).bytes, 0));
+  Bytes arp = frame_between(0, 1);
+  arp[12] = 0x08; // RFC 826
+  arp[13] = 0x06;
+  EXPECT_FALSE(goes_fast(arp, 0));
+}
+
 TEST_F(L2FastPathTest, LeavesAllFramesToTheStagesWhileSomebodyTraces) {
   introduce(3);
   both([](Lab& lab) { lab.trace().switch_on(); });

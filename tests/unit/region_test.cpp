@@ -565,6 +565,12 @@ Bytes answer_of_member_1(const wire::MacAddress& to, std::uint8_t last_byte_of_i
   return frame;
 }
 
+/// The same, for the hardware of IEEE 802, which Linux takes for Ethernet's.
+Bytes of_ieee_802(Bytes arp) {
+  arp[15] = 6; // RFC 1042
+  return arp;
+}
+
 /// Nobody acknowledges in the switch's name, or has its members' packets sent to himself.
 TEST(Region, IsNobodyElse) {
   const Plan plan = calm_plan(3);
@@ -582,6 +588,7 @@ TEST(Region, IsNobodyElse) {
   expect_dropped(ghost_to_member_0(world, regions.mac, ip_of(1)), "from their MAC address");
   expect_dropped(answer_of_member_1(mac_of(0), 254), "an ARP answer");
   expect_dropped(answer_of_member_1(everybody, 254), "an announcement");
+  expect_dropped(of_ieee_802(answer_of_member_1(mac_of(0), 254)), "one that names other hardware");
   for (const Bytes& frame : {answer_of_member_1(mac_of(0), 2), answer_of_member_1(everybody, 2)}) {
     world.network().send(1, frame);
     world.run_for(100'000);

@@ -24,15 +24,14 @@ std::size_t find_arp(std::span<const std::uint8_t> frame) {
   return 0;
 }
 
-/// The same, for Ethernet and IPv4.
+/// The same, for IPv4 and addresses like Ethernet's.
 std::size_t find_message(std::span<const std::uint8_t> frame) {
   const std::size_t at = find_arp(frame);
   if (at == 0) {
     return 0;
   }
   const auto& message = view_as<ArpMessage>(frame.data() + at);
-  const bool is_ours = message.hardware.get() == kEthernet &&
-                       message.protocol.get() == static_cast<std::uint16_t>(EtherType::ipv4) &&
+  const bool is_ours = message.protocol.get() == static_cast<std::uint16_t>(EtherType::ipv4) &&
                        message.hardware_bytes == sizeof(MacAddress) && message.protocol_bytes == 4;
   return is_ours ? at : 0;
 }
@@ -45,7 +44,7 @@ ArpRequest find_arp_request(std::span<const std::uint8_t> frame) {
     return {};
   }
   const auto& message = view_as<ArpMessage>(frame.data() + at);
-  return message.operation.get() == kRequest
+  return message.hardware.get() == kEthernet && message.operation.get() == kRequest
              ? ArpRequest{at, IpAddress::from_v4(message.target_ip.data())}
              : ArpRequest{};
 }

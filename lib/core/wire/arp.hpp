@@ -35,7 +35,8 @@ struct ArpRequest {
 ArpRequest find_arp_request(std::span<const std::uint8_t> frame);
 
 /// Whose address the sender of an ARP message, a request or not, says it has. An announcement says
-/// no more (RFC 5227 §3). None of another frame.
+/// no more (RFC 5227 §3). None of another frame. Whatever hardware it is for: Linux takes that of
+/// IEEE 802 for Ethernet's.
 std::optional<IpAddress> claimed_by_arp(std::span<const std::uint8_t> frame);
 
 /// Makes of a frame with a request the answer that this station has the address.
