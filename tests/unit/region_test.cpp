@@ -652,9 +652,11 @@ TEST(Region, EndsWhenALateHelloComesToIt) {
   world.run_until([&] { return world.is_done(); });
   const Region& older = another_region(world, plan.spec, 8);
   const Region& newer = another_region(world, plan.spec, 9);
+  say_hello(world, older, 1, 1);
   say_hello(world, newer, 0, 0);
-  say_hello(world, older, 0, 0);
+  say_hello(world, older, 0, 0); // the last one that it needs
   EXPECT_EQ(older.why_ended(), End::superseded);
+  EXPECT_EQ(older.counters().answers, 0u) << "nobody hears that it is open";
   EXPECT_EQ(newer.state(), State::forming);
 }
 

@@ -137,15 +137,15 @@ void Region::accept_while_forming(frame::Frame& frame, std::uint16_t number, fra
   member.asked.hear(frame.packet.psn);
   member.asked.accept_hello(now.ns);
   outlet_.consume(frame);
-  const bool is_last =
-      std::ranges::none_of(members_, [](const Member& other) { return other.speech.is_empty(); });
-  if (is_last) {
-    open(now);
-  }
 }
 
 /// All hellos are acknowledged now: that is a barrier.
-void Region::open(frame::Instant now) {
+void Region::open_if_complete(frame::Instant now) {
+  const bool is_complete =
+      std::ranges::none_of(members_, [](const Member& member) { return member.speech.is_empty(); });
+  if (state_ != State::forming || !is_complete) {
+    return;
+  }
   state_ = State::open;
   for (Member& member : members_) {
     member.asked[0].missing = 0;

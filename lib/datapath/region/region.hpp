@@ -50,6 +50,10 @@ class Region {
   /// message.
   void accept(frame::Frame& frame, std::uint16_t number, frame::Instant now);
 
+  /// Opens when all members have said hello: a step of its own, because the last hello may be a
+  /// late one, of a queue pair that is another region's by now.
+  void open_if_complete(frame::Instant now);
+
   /// From now on it takes nothing.
   void end(End why, frame::Instant now);
 
@@ -113,7 +117,6 @@ class Region {
   void accept_while_open(frame::Frame& frame, std::uint16_t number, frame::Instant now);
   void accept_when_ended(frame::Frame& frame, std::uint16_t number, frame::Instant now);
   bool is_hello(const frame::Frame& frame, std::uint16_t number) const;
-  void open(frame::Instant now);
   void accept_answer(frame::Frame& frame, std::uint16_t number, frame::Instant now);
 
   void multicast(frame::Frame& frame, std::uint16_t source, frame::Instant now);

@@ -26,6 +26,7 @@ void RegionTable::accept(frame::Frame& frame, frame::Instant now) {
   region->accept(frame, member, now);
   if (!had_said_hello && region->has_heard(member)) {
     give_queue_pair(*region, member, now);
+    region->open_if_complete(now);
   }
 }
 
