@@ -89,8 +89,10 @@ bool Pending::is_over() const {
   return !request_ || request_->driver->is_over(*request_);
 }
 
+/// Another thread may end the Pending meanwhile.
 bool Pending::cancel() {
-  return !request_ || request_->driver->cancel(request_);
+  const std::shared_ptr<Request> request = request_;
+  return !request || request->driver->cancel(request);
 }
 
 std::size_t Pending::bytes_done() const {

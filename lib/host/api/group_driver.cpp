@@ -268,7 +268,8 @@ bool GroupDriver::test(Request& request) {
   if (!requests_.is_over(request)) {
     return false;
   }
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
+  call_back(lock); // of a cancelled one's nobody else may think
   return requests_.outcome_of(request);
 }
 
@@ -492,10 +493,20 @@ bool GroupDriver::cancel(const std::shared_ptr<Request>& request) {
   refuse_elsewhere();
   Lock lock(mutex_);
   await_pause(lock);
-  const bool is_over = requests_.cancel(request, {options_.rank, options_.world});
+  try {
+    const bool is_over = requests_.cancel(request, {options_.rank, options_.world});
+    go_on();
+    return is_over;
+  } catch (...) { // no memory for the copy
+    go_on();
+    throw;
+  }
+}
+
+/// Whoever drove before await_pause() does again.
+void GroupDriver::go_on() {
   hand_over();
   end_sleep();
-  return is_over;
 }
 
 } // namespace weir::host

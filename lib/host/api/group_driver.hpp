@@ -127,6 +127,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   void end_calls(Lock& lock);
   void end_sleep();
   void await_pause(Lock& lock);
+  void go_on();
   void hand_over();
   Deadline cut(Deadline deadline) const;
   void end_rest();
