@@ -611,11 +611,12 @@ weir_status weir_prepare_barrier(weir_group* group, weir_persistent** persistent
 /* Makes the call's buffers known to the device, as weir_memory_register, until the release. So they
  * must be writable, `in` too, and stay where they are until then. Without it a start does what
  * weir_start_... does: buffers that the program has registered are not copied. After an error the
- * call goes on as before. */
+ * call goes on as before. Once is enough: then it does nothing. */
 weir_status weir_persistent_register(weir_persistent* persistent);
 /* Starts the call. The last request of it must be done, or cancelled, but need not be released. */
 weir_status weir_start_persistent(weir_persistent* persistent, weir_request** request);
-/* Not while a request of it is under way. Its requests live on. NULL: does nothing. */
+/* Not while a request of it is under way, nor, if it was registered, any call with its buffers. Its
+ * requests live on. NULL: does nothing. */
 void weir_persistent_release(weir_persistent* persistent);
 
 /* WEIR_OK, WEIR_PENDING or an error. If the request is not done, makes a step of the group's calls
@@ -640,8 +641,9 @@ void weir_release(weir_request* request); /* the same; NULL: does nothing */
  * goes on. The request is to be released all the same.
  *
  * Waits for a step of the group's calls at most, and takes as long as the copy; it needs no other
- * rank. Any thread may call it, and a callback. Before weir_group_close, wait for a later call,
- * such as a barrier: to close a group during a cancelled call ends it for the others as well. */
+ * rank. Any thread may call it, and a callback, while another one waits by weir_wait_for. Before
+ * weir_group_close, wait for a later call, such as a barrier: to close a group during a cancelled
+ * call ends it for the others as well. */
 weir_status weir_cancel(weir_request* request);
 
 /* Called once the request is done: WEIR_OK, or the error that ended it, which weir_last_error tells

@@ -219,6 +219,9 @@ weir_status weir_persistent_register(weir_persistent* persistent) {
   return guarded([&] {
     weir_persistent& call = object_at(persistent, "persistent");
     const std::lock_guard lock(call.mutex);
+    if (!call.registered.empty()) { // a call under way may use it
+      return WEIR_OK;
+    }
     std::vector<std::unique_ptr<host::UserMemory>> registered;
     for (const std::span<std::uint8_t> buffer : call.buffers) {
       registered.push_back(call.device->register_memory(buffer));
