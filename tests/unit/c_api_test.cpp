@@ -355,6 +355,7 @@ TEST_F(CApi, SaysWhatOfADmabufIsWrong) {
   };
 
   const MemoryFile file(8192);
+  const MemoryFile empty(0);
   const std::string path = "/proc/self/fd/" + std::to_string(file.descriptor());
   const int read_only = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int no_memory = epoll_create1(EPOLL_CLOEXEC);
@@ -365,6 +366,9 @@ TEST_F(CApi, SaysWhatOfADmabufIsWrong) {
       {"dmabuf: found 0 bytes from 0 on, of a descriptor with 8192; allowed: 1 and more, inside",
        WEIR_INVALID_ARGUMENT,
        {kSize, file.descriptor(), 0, 0}},
+      {"dmabuf: found 1 bytes from 0 on, of a descriptor with 0",
+       WEIR_INVALID_ARGUMENT,
+       {kSize, empty.descriptor(), 0, 1}},
       {"dmabuf: found 8193 bytes from 0 on",
        WEIR_INVALID_ARGUMENT,
        {kSize, file.descriptor(), 0, 8193}},

@@ -16,7 +16,8 @@
 namespace weir::host {
 namespace {
 
-/// A dma-buf and a memory file have a length; what has none, mmap judges.
+/// A dma-buf and a file have a length; what has none, mmap judges. Nothing of an empty file is to
+/// be touched, though it can be mapped.
 void check(const DmabufRange& range) {
   struct stat known {};
 
@@ -25,8 +26,9 @@ void check(const DmabufRange& range) {
                                             range.descriptor, std::strerror(errno)));
   }
   const auto whole = static_cast<std::uint64_t>(known.st_size);
+  const bool has_length = whole != 0 || S_ISREG(known.st_mode);
   const bool is_inside = range.offset <= whole && range.bytes <= whole - range.offset;
-  if (range.bytes == 0 || range.bytes > PTRDIFF_MAX || (whole != 0 && !is_inside)) {
+  if (range.bytes == 0 || range.bytes > PTRDIFF_MAX || (has_length && !is_inside)) {
     throw std::invalid_argument(
         fmt::format("dmabuf: found {} bytes from {} on, of a descriptor with {}; allowed: 1 and "
                     "more, inside",
