@@ -157,6 +157,7 @@ class Calls:
         self._busy_since = 0.0
         self._closed = self._aborted = False
         self._failure: Optional[Exception] = None  # of a call; the group is over then
+        self._is_explained = False
         self._counted = CallStatistics()
         self._callbacks = Callbacks()
         self._stagings: dict[torch.device, Staging] = {}
@@ -216,7 +217,8 @@ class Calls:
         self._end(work, error or collective.tensors)
 
     def _end(self, work: WeirWork, outcome: Outcome) -> None:
-        if isinstance(outcome, WeirError) and not (self._closed or self._aborted):
+        if isinstance(outcome, WeirError) and not self._is_explained and not (self._closed or self._aborted):
+            self._is_explained = True  # one is enough, and it may take a moment
             self._callbacks.run(lambda: self._end_with_error(work, outcome))
             return
         work.end(outcome)

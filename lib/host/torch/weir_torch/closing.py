@@ -37,7 +37,12 @@ def end(calls: Calls, process: int) -> Optional[threading.Thread]:
 def uncaught_error() -> str:
     """By which the program ends; "": it does not. At a person's prompt it goes on."""
     error = getattr(sys, "last_value", None)
-    return "" if error is None or hasattr(sys, "ps1") else f"{type(error).__name__}: {error}"
+    if error is None or hasattr(sys, "ps1"):
+        return ""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 (its text is the program's own)
+        return type(error).__name__
 
 
 def end_and_wait(calls: Calls, process: int) -> None:
