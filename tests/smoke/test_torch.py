@@ -190,14 +190,14 @@ def torch_groups(lab: Lab) -> None:
     run_exactly(TorchJob(lab, 0, ring_of(8, 0, 2) + ring_of(9, 1, 3)), "torch_groups", victim=3)
 
 
-def train_until(job: TorchJob, happens: Callable[[], object]) -> None:
-    """All ranks end within their time limit, by the same error. Its words depend on the moment: who has the last result."""
+def train_until(job: TorchJob, happens: Callable[[], object], error: str, *words: str) -> None:
+    """All ranks end within their time limit, by the same error. Its other words depend on the moment: who has the last result."""
     ranks = job.start(Path(__file__).parent / "torch_bad_day.py")
     next(line for line in ranks[0].lines() if line == "step 3")
     happens()
     for rank in ranks:
         status, output = rank.wait(JOB_S)
-        expect(status == 0 and "status: timeout\nweir: timeout: " in output and "nothing moved for 5000 ms" in output,
+        expect(status == 0 and all(word in output for word in (f"status: {error}\nweir: {error}: ", *words)),
                f"rank {rank.number}: {status}, {output[-3000:]}")
 
 
@@ -206,9 +206,9 @@ def torch_bad_days(lab: Lab) -> None:
     """In the middle of a training the switch is started again: the next one is exact. Then its ring is withdrawn."""
     need_torch()
     job = TorchJob(lab, 0, more=at_socket(lab, ""))
-    train_until(job, job.restart_switch)
+    train_until(job, job.restart_switch, "timeout", "nothing moved for 5000 ms")
     check_words(job, "by way of switch: exact", status=0, count=RANKS)
-    train_until(job, lambda: said(lab, "withdraw ring 7"))
+    train_until(job, lambda: said(lab, "withdraw ring 7"), "transport_failure", "its ring was reset or withdrawn")
     job.switch.stop()
 
 
