@@ -2,7 +2,6 @@
 #include "netsim/schedule_run.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/generators.hpp"
-#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -372,7 +371,7 @@ TEST(Schedule, MultiTreeDriftsApartWithoutArbitrationByStep) {
   settings.nodes.lockstep = NodeTraits::Lockstep::estimated;
   settings.nodes.step_start = NodeTraits::StepStart::all_channels;
   settings.virtual_channels.emplace();
-  constexpr std::uint64_t kBytes = test::rounds(1 << 19);
+  constexpr std::uint64_t kBytes = 1 << 19;
   const ScheduleResult drifting = run_schedule(torus, plan.schedule, kBytes, settings);
   EXPECT_EQ(drifting, run_schedule(torus, plan.schedule, kBytes, settings));
   settings.virtual_channels->arbitration = VirtualChannels::Arbitration::by_step;
