@@ -34,8 +34,6 @@ class AnswerTemplate {
     frame_.take_link_header(FrameTemplate::opposite(repeat, 0));
   }
 
-  bool is_empty() const { return frame_.is_empty(); }
-
   /// Writes an ACK, NAK or RNR NAK into a frame with room for kMostAnswerBytes. It acknowledges all
   /// PSNs below `unacknowledged`: a NAK names that PSN, an ACK the one before (IBTA §9.7.5.1.2). Of
   /// an ACK's syndrome the kind counts; the credits are the receiver's newest.

@@ -37,9 +37,6 @@ FrameTemplate::FrameTemplate(const wire::ParsedBytes& frame) : packet_(frame.pac
 FrameTemplate FrameTemplate::opposite(const wire::ParsedBytes& frame,
                                       std::uint32_t destination_qp) {
   FrameTemplate other(frame);
-  if (other.is_empty()) {
-    return other;
-  }
   std::uint8_t* headers = other.headers_.data();
   exchange_addresses(wire::view_as<wire::EthernetHeader>(headers));
   std::uint8_t* ip = headers + other.packet_.ip_offset;
@@ -56,7 +53,7 @@ FrameTemplate FrameTemplate::opposite(const wire::ParsedBytes& frame,
 void FrameTemplate::take_link_header(const FrameTemplate& other) {
   const bool is_alike = other.packet_.encapsulation == packet_.encapsulation &&
                         other.packet_.ip_offset == packet_.ip_offset;
-  if (is_alike && !is_empty() && !other.is_empty()) {
+  if (is_alike && !is_empty()) {
     std::memcpy(headers_.data(), other.headers_.data(), packet_.ip_offset);
   }
 }

@@ -46,8 +46,6 @@ class ResultTemplate {
   /// stays.
   void reach_as(const wire::ParsedBytes& repeat) { frame_.take_link_header(FrameTemplate(repeat)); }
 
-  bool is_empty() const { return frame_.is_empty(); }
-
   /// Bytes that a result with this much data may take.
   std::size_t most_bytes(std::size_t data_bytes) const;
 

@@ -93,7 +93,7 @@ void Region::accept(frame::Frame& frame, std::uint16_t number, frame::Instant no
 
 void Region::accept_request(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
   Member& member = members_[number];
-  if (!member.speech.is_empty() && member.asked.hear(frame.packet.psn)) {
+  if (has_heard(number) && member.asked.hear(frame.packet.psn)) {
     member.has_repeat_answered = false;
     member.speech.reach_as(frame);
   }
@@ -130,9 +130,6 @@ void Region::accept_while_forming(frame::Frame& frame, std::uint16_t number, fra
     return outlet_.drop(frame, DropReason::region_early, now);
   }
   member.speech = Speech(frame, spec_.members[number].queue_pair);
-  if (member.speech.is_empty()) { // headers of a length that nobody sends
-    return outlet_.drop(frame, DropReason::region_early, now);
-  }
   member.port = frame.ingress;
   member.asked.hear(frame.packet.psn);
   member.asked.accept_hello(now.ns);
@@ -205,7 +202,7 @@ void Region::break_off(frame::Frame& frame, std::uint16_t number, Responder::Ver
 /// is answered so again.
 void Region::accept_when_ended(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
   Member& member = members_[number];
-  if (!is_silenced_ && !member.speech.is_empty()) {
+  if (!is_silenced_ && has_heard(number)) {
     if (member.asked.place(frame.packet.psn) == Responder::Verdict::answered) {
       answer_repeat(number, now);
     } else {
