@@ -19,9 +19,6 @@ namespace {
 
 constexpr std::uint8_t kAck = wire::ack_syndrome(wire::kAckUnlimited);
 constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
-constexpr std::uint8_t kCannotGoOn = wire::nak_syndrome(kDisagreed);
-constexpr std::uint8_t kTaken = wire::nak_syndrome(kTakenOver);
-constexpr std::uint8_t kEnded = wire::nak_syndrome(kGivenUp);
 constexpr std::uint64_t kTellPause = recovery::kFirstTimer; // a window of packets is told once
 constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1);   // 10 us
 
@@ -62,9 +59,9 @@ frame::TraceEvent event_of(std::uint8_t syndrome) {
   switch (syndrome) {
   case kAck:
     return frame::TraceEvent::acknowledged;
-  case kTaken:
-  case kEnded:
-  case kCannotGoOn:
+  case wire::nak_syndrome(kTakenOver):
+  case wire::nak_syndrome(kGivenUp):
+  case wire::nak_syndrome(kDisagreed):
     return frame::TraceEvent::told;
   default:
     return frame::TraceEvent::asked;
@@ -373,7 +370,8 @@ bool Recover::say(const RingChild& sender, std::uint8_t syndrome, frame::Instant
 
 void Recover::refuse_all(std::uint16_t ring, frame::Instant now) {
   for (std::uint16_t sender = 0; sender < incarnations_.senders_of(ring); ++sender) {
-    if (may_speak({ring, sender}, now) && say({ring, sender}, kCannotGoOn, now)) {
+    if (may_speak({ring, sender}, now) &&
+        say({ring, sender}, wire::nak_syndrome(kDisagreed), now)) {
       ++rings_[ring]->counters.told;
     }
   }
