@@ -472,41 +472,40 @@ std::string GroupDriver::waits_for() {
   return waits_for_;
 }
 
+/// While it lives nobody uses the membership. Whoever drove does again afterwards.
+class GroupDriver::Pause {
+ public:
+  Pause(GroupDriver& driver, Lock& lock) : driver_(driver) {
+    ++driver.visitors_;
+    driver.end_sleep();
+    driver.changed_.wait(lock, [&] { return !driver.is_stepping_; });
+    --driver.visitors_;
+  }
+
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+  ~Pause() { driver_.hand_over(); }
+
+ private:
+  GroupDriver& driver_;
+};
+
 GroupStatistics GroupDriver::statistics() {
   refuse_elsewhere();
   Lock lock(mutex_);
-  await_pause(lock);
-  hand_over();
+  const Pause pause(*this, lock);
   return membership_.statistics();
-}
-
-/// Until nobody uses the membership.
-void GroupDriver::await_pause(Lock& lock) {
-  ++visitors_;
-  end_sleep();
-  changed_.wait(lock, [this] { return !is_stepping_; });
-  --visitors_;
 }
 
 /// Its callback is left to a thread that drives, as after an abort.
 bool GroupDriver::cancel(const std::shared_ptr<Request>& request) {
   refuse_elsewhere();
   Lock lock(mutex_);
-  await_pause(lock);
-  try {
-    const bool is_over = requests_.cancel(request, {options_.rank, options_.world});
-    go_on();
-    return is_over;
-  } catch (...) { // no memory for the copy
-    go_on();
-    throw;
-  }
-}
-
-/// Whoever drove before await_pause() does again.
-void GroupDriver::go_on() {
-  hand_over();
+  const Pause pause(*this, lock);
+  const bool is_over = requests_.cancel(request, {options_.rank, options_.world});
   end_sleep();
+  return is_over;
 }
 
 } // namespace weir::host

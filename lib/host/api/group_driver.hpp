@@ -112,6 +112,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  class Pause;
 
   Rest attend(Wakening wakening) override;
   Rest leave_it_to_others();
@@ -126,8 +127,6 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   void call_back_while_waiting(Lock& lock);
   void end_calls(Lock& lock);
   void end_sleep();
-  void await_pause(Lock& lock);
-  void go_on();
   void hand_over();
   Deadline cut(Deadline deadline) const;
   void end_rest();
