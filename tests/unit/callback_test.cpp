@@ -117,7 +117,7 @@ TEST_P(Callback, OfCallsThatAreDoneAtOnceDoesNotFillTheStack) {
   options.rendezvous = "127.0.0.1:1";
   options.progress = GetParam();
   Group group(options);
-  Series series(group, 100'000);
+  Series series(group, 20'000);
   EXPECT_TRUE(comes_true(group, [&] { return series.is_over(); }));
 }
 
