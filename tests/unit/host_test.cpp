@@ -902,7 +902,7 @@ TEST(Group, CallsThatTheLastRankLeavesNoRoomForWaitAndThenStart) {
       })) << last.waits_for();
       is_full.count_down();
     }
-    EXPECT_TRUE(last.wait_for(milliseconds(30'000)));
+    EXPECT_TRUE(last.wait_for(milliseconds(120'000)));
   }));
 }
 
