@@ -263,7 +263,9 @@ def perftest_beside(lab: Lab) -> str:
         asking = client.start(f"{command} {server.who.ip}")
         client.wait_until("rdma resource show qp | grep -q 'type RC state RTS'")  # what it prints comes at its end
         seconds = finish_job(start_job(lab, f"--size 256KiB --retries {RETRIES}", RING))
-        expect(asking.is_running and serving.is_running, f"{program} ended before the all-reduce: {asking.output}")
+        began = time.monotonic() - seconds
+        ended = [side for side in (asking, serving) if not side.is_running and side.started + side.seconds < began]
+        expect(not ended, f"{program} ended before the all-reduce began: {asking.output}")
         for side in (asking, serving):
             result = side.wait(60.0 + PERFTEST_S)
             expect(result.status == 0, result.complaint)
