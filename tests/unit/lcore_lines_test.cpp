@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -247,6 +248,15 @@ RingJob victim() {
 }
 
 /// Each round serves a burst for each of the two ports, and twice as many frames come.
+/// As docs/configuration.md has it: 200 short ones take some 20 ms.
+TEST(Idle, SleepsForLongerWhenNothingHasComeForLong) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(sleep_after(1), 0us);
+  EXPECT_EQ(sleep_after(2'100), 50us);
+  EXPECT_EQ(sleep_after(2'300), 200us);
+  EXPECT_EQ(sleep_after(1'000'000), 200us);
+}
+
 TEST(LcoreLines, AFloodTakesNothingFromAnotherRing) {
   constexpr std::uint32_t messages = 300;
   RingJob flood = flooder();

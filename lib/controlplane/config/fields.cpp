@@ -234,7 +234,9 @@ const Fields<LcoreConfig>& lcore_fields() {
           "roles", List{{1, kRoleNames.size()}, "roles", OneWordOf{kRoleNames}},
           "what the lcore does; workers without a ring make reductions for the others",
           Effect::restart, kNeeded),
-      key<&LcoreConfig::idle>("idle", OneWordOf{kIdleNames}, "what an idle lcore does",
+      key<&LcoreConfig::idle>("idle", OneWordOf{kIdleNames},
+                              "what an idle lcore does; one that sleeps does so for 50 µs, and "
+                              "when some 20 ms were without work for 200 µs",
                               Effect::restart),
   };
   return fields;

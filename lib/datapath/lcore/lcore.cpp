@@ -12,16 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <chrono>
 #include <thread>
 #include <utility>
 
 namespace weir::lcore {
-namespace {
-
-constexpr std::chrono::microseconds kRest{50};
-
-} // namespace
 
 Lcore::Lcore(unsigned id, Idle idle, const Shared& shared, int node)
     : id_(id), idle_(idle), shared_(shared), handoffs_(id, node, shared.rings->pairs(), rounds_),
@@ -257,8 +251,8 @@ void Lcore::rest_after(unsigned work) {
   case Idle::yield:
     return std::this_thread::yield();
   case Idle::sleep:
-    if (++empty_rounds_ > kRoundsBeforeSleep) {
-      std::this_thread::sleep_for(kRest);
+    if (const auto time = sleep_after(++empty_rounds_); time.count() != 0) {
+      std::this_thread::sleep_for(time);
     }
   }
 }

@@ -162,7 +162,6 @@ class Lcore : private stage::WorkerSink, private stage::WorkerPeers {
   // that what a ring sends too much is dropped from its own line and not where all rings' frames
   // arrive; not much more, so that time is left to serve.
   static constexpr unsigned kMostBursts = 4;
-  static constexpr unsigned kRoundsBeforeSleep = 2000;
   static constexpr std::uint64_t kSpinsBeforeYield = 1000;
   static constexpr std::uint64_t kRoundsPerPoolCheck = 64; // rounds between checks of the mempool
 
