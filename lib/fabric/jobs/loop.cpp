@@ -102,11 +102,35 @@ bool Loop::save(const std::vector<store::Change>& changes) {
     fence("another manager leads: it has the store");
     return false;
   case store::Written::lost:
-    is_lost_ = true;
-    outside_.note("store_lost", "the store does not answer; running jobs go on");
+    lose_store("the store does not answer; running jobs go on");
     return false;
   }
   return false;
+}
+
+/// Until it is read again, no order is given.
+void Loop::lose_store(const std::string& why) {
+  if (!is_lost_) {
+    is_lost_ = true;
+    outside_.note("store_lost", why);
+  }
+}
+
+/// It stops by itself before another one leads. What holds is the fence at the store and at the
+/// switches.
+void Loop::look_at_lead() {
+  const store::Leadership lead = store_.leadership();
+  switch (lead.standing) {
+  case store::Standing::leads:
+    return;
+  case store::Standing::in_doubt:
+    lose_store("the store does not say who leads; no orders are given, and running jobs go on");
+    return;
+  case store::Standing::stands_by:
+  case store::Standing::over:
+    fence(lead.leader.empty() ? "the lease on which this manager led is gone"
+                              : fmt::format("another manager leads: {}", lead.leader));
+  }
 }
 
 bool Loop::save(const v1::JobRecord& record) {
@@ -122,6 +146,7 @@ void Loop::step(Time now) {
   if (is_over_) {
     return;
   }
+  look_at_lead();
   look_at_store(now);
   for (SwitchIndex at = 0; at < switches_.size() && !is_over_; ++at) {
     look_at_switch(at, now);
@@ -150,7 +175,8 @@ void Loop::look_at_store(Time now) {
 
 void Loop::look_at_switch(SwitchIndex at, Time now) {
   SwitchState& state = switches_[at];
-  if ((state.reach == Reach::unreached || state.reach == Reach::refused) && now >= state.claim_at) {
+  const bool is_away = state.reach == Reach::unreached || state.reach == Reach::refused;
+  if (is_away && !is_lost_ && now >= state.claim_at) {
     state.reach = Reach::claiming;
     v1::ClaimFabricRequest request;
     request.set_fabric(site_.fabric);

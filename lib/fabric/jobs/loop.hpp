@@ -163,6 +163,7 @@ class Loop {
 
   // Steps.
   void step(Time now);
+  void look_at_lead();
   void look_at_store(Time now);
   void look_at_switch(SwitchIndex at, Time now);
   void note_boot(SwitchIndex at, const std::string& boot);
@@ -186,6 +187,7 @@ class Loop {
   bool save(const v1::JobRecord& record);
   bool read_store(Time now);
   void fence(const std::string& why);
+  void lose_store(const std::string& why);
   void begin_end(std::uint64_t id, const std::string& why, Time now);
   void tell_end(Care& care, const std::string& why);
   void finish(std::uint64_t id);

@@ -16,6 +16,20 @@ enum class Written : std::uint8_t {
   lost,   // nobody knows whether it was written; a read tells
 };
 
+/// Whether this manager leads.
+enum class Standing : std::uint8_t {
+  stands_by, // another one leads, or none yet
+  leads,
+  in_doubt, // it has led, and cannot tell whether another one leads since
+  over,     // another one leads, or may at any moment
+};
+
+struct Leadership {
+  Standing standing = Standing::leads;
+  std::uint64_t number = 0; // higher than each before; 0: the store does not count them
+  std::string leader;       // as it calls itself; empty: not known
+};
+
 struct Item {
   std::string key;
   std::string value;
@@ -41,6 +55,9 @@ class Store {
   virtual std::optional<std::string> read(const std::string& key) = 0;
   /// All of the changes or none, if we lead.
   virtual Written write(std::span<const Change> changes) = 0;
+
+  /// Of a store that has one manager alone it is the leader.
+  virtual Leadership leadership() { return {}; }
 };
 
 } // namespace weir::store
