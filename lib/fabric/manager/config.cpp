@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <unistd.h>
 #include <utility>
@@ -23,6 +24,9 @@ using yaml::Reader;
 
 constexpr std::size_t kMostHosts = std::size_t{1} << 16;
 constexpr std::uint64_t kMostTrees = 64;
+constexpr std::size_t kMostMembers = 64; // of an etcd
+constexpr std::string_view kSecure = "https://";
+constexpr std::string_view kPlain = "http://";
 
 std::string text_of(const std::filesystem::path& file) {
   const std::optional<std::string> text = files::read_whole(file);
@@ -79,6 +83,85 @@ std::optional<TlsFiles> read_tls(const Reader& map) {
   map.expect_map(keys);
   return TlsFiles{map.at(keys[0]).text("a PEM file"), map.at(keys[1]).text("a PEM file"),
                   map.at(keys[2]).text("a PEM file"), map.at(keys[3]).text("a PEM file")};
+}
+
+/// What is between the scheme and the port.
+std::string host_of(std::string_view url, std::string_view scheme) {
+  const std::string_view place = url.substr(scheme.size());
+  return std::string(place.substr(0, place.rfind(':')));
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+/// Ends in a port, and has nothing behind it.
+bool has_port(std::string_view url, std::string_view scheme) {
+  const std::string_view place = url.substr(scheme.size());
+  const std::size_t colon = place.rfind(':');
+  return colon != std::string_view::npos && colon != 0 && colon + 1 != place.size() &&
+         place.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
+}
+
+void check_url(const Reader& servers, const std::string& url, std::string_view scheme) {
+  if (!url.starts_with(scheme) || !has_port(url, scheme)) {
+    servers.fail(yaml::in_quotes(url),
+                 "https://ADDRESS:PORT of each member, or all of them http://ADDRESS:PORT on "
+                 "loopback");
+  }
+  if (scheme == kPlain && !is_loopback(host_of(url, scheme))) {
+    servers.fail(yaml::in_quotes(url),
+                 "http:// on loopback alone, for a laboratory; https:// elsewhere");
+  }
+}
+
+EtcdFiles read_etcd(const Reader& store) {
+  const Reader servers = store.at("etcd");
+  EtcdFiles etcd{.servers = {}, .certificate = {}, .key = {}, .authority = {}};
+  for (const Reader& server : servers.items({1, kMostMembers}, "members of an etcd")) {
+    etcd.servers.push_back(server.text("https://ADDRESS:PORT"));
+  }
+  const bool is_plain = etcd.servers.front().starts_with(kPlain);
+  for (const std::string& url : etcd.servers) {
+    check_url(servers, url, is_plain ? kPlain : kSecure);
+  }
+  for (const auto& [name, file] :
+       {std::pair("certificate", &etcd.certificate), std::pair("key", &etcd.key),
+        std::pair("authority", &etcd.authority)}) {
+    if (is_plain && store.at(name).is_present()) {
+      store.at(name).fail("a file for http://", "it beside https:// alone");
+    }
+    if (!is_plain) {
+      *file = store.at(name).text("a PEM file, for https://");
+    }
+  }
+  return etcd;
+}
+
+/// One of SQLite and etcd.
+void read_store(const Reader& root, Config& config) {
+  const Reader store = root.at("store");
+  constexpr std::array<std::string_view, 5> keys{"sqlite", "etcd", "certificate", "key",
+                                                 "authority"};
+  store.expect_map(keys);
+  const bool has_etcd = store.at("etcd").is_present();
+  for (const std::string_view name : std::span(keys).subspan(2)) {
+    if (!has_etcd && store.at(name).is_present()) {
+      store.at(name).fail("a file without etcd", "it beside etcd alone");
+    }
+  }
+  if (!has_etcd) {
+    config.sqlite = store.at("sqlite").text("a file on a local disk, or etcd: in its place");
+    return;
+  }
+  if (store.at("sqlite").is_present()) {
+    store.fail("both sqlite and etcd", "one of them");
+  }
+  config.etcd = read_etcd(store);
+  const std::string fabric = root.at("fabric").text("the fabric's name");
+  if (fabric.find('/') != std::string::npos) {
+    root.at("fabric").fail(yaml::in_quotes(fabric), "a name without '/', which parts etcd's keys");
+  }
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& found,
@@ -189,12 +272,11 @@ Config load_config(const std::filesystem::path& file) {
                 .listen = names_in(root.at("listen"), "addresses"),
                 .tls = read_tls(root.at("tls")),
                 .sqlite = {},
+                .etcd = {},
                 .operators = names_in(root.at("operators"), "names"),
                 .metrics = {},
                 .site = jobs::Site(plan::load_topology(topology))};
-  constexpr std::array<std::string_view, 1> store_keys{"sqlite"};
-  root.at("store").expect_map(store_keys);
-  config.sqlite = root.at("store").at("sqlite").text("a file on a local disk");
+  read_store(root, config);
   if (root.at("metrics").is_present()) {
     constexpr std::array<std::string_view, 1> metrics_keys{"listen"};
     root.at("metrics").expect_map(metrics_keys);

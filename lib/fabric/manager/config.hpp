@@ -18,12 +18,21 @@ struct TlsFiles {
   std::string switch_authority;
 };
 
+/// An etcd: URLs of its members, and with https files in PEM.
+struct EtcdFiles {
+  std::vector<std::string> servers;
+  std::string certificate;
+  std::string key;
+  std::string authority;
+};
+
 /// What the manager's file says (docs/fabric.md).
 struct Config {
   std::string name;                // of this manager, for people
   std::vector<std::string> listen; // "unix:/PATH" or "ADDRESS:PORT"
   std::optional<TlsFiles> tls;     // there if an address of the network is
-  std::string sqlite;              // the store's file
+  std::string sqlite;              // the store's file; empty: it is etcd
+  std::optional<EtcdFiles> etcd;
   std::vector<std::string> operators;
   std::string metrics; // "ADDRESS:PORT"; empty: none
   jobs::Site site;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include "manager/config.hpp"
+#include "support/temporary_folder.hpp"
+#include "yaml/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <gmock/gmock.h>
+#include <string>
+#include <vector>
+
+namespace weir::manager::manager_config_test {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::ThrowsMessage;
+
+constexpr const char* kTopology =
+    "nodes:\n"
+    "  - { name: host0, address: [10.0.0.1] }\n"
+    "  - { name: host1, address: [10.0.0.2] }\n"
+    "switches:\n"
+    "  - { name: leaf0, control: \"unix:/leaf0\" }\n"
+    "links:\n"
+    "  - { between: [\"host[0-1]\", leaf0], rate: 100Gbit/s, latency: 1us }\n";
+
+class StoreOfConfig : public testing::Test {
+ protected:
+  Config load(const std::string& store, const std::string& fabric = "lab") const {
+    write("topology.yaml", kTopology);
+    write("manager.yaml", "fabric: " + fabric + "\nlisten: [\"unix:/m\"]\nstore: { " + store +
+                              " }\ntopology: topology.yaml\n");
+    return load_config(folder_.path() / "manager.yaml");
+  }
+
+  /// As a sentence of `--check` ends.
+  void expect_refused(const std::string& store, const std::string& words) const {
+    EXPECT_THAT([&] { load(store); }, ThrowsMessage<yaml::Error>(EndsWith(words))) << store;
+  }
+
+ private:
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path() / name) << text;
+  }
+
+  const test::TemporaryFolder folder_{"weir-manager"};
+};
+
+constexpr const char* kFiles = ", certificate: c.pem, key: k.pem, authority: a.pem";
+
+TEST_F(StoreOfConfig, IsSqliteOrEtcd) {
+  EXPECT_EQ(load("sqlite: /f.db").sqlite, "/f.db");
+  EXPECT_FALSE(load("sqlite: /f.db").etcd);
+  const Config plain = load("etcd: [\"http://127.0.0.1:2379\", \"http://[::1]:2379\"]");
+  EXPECT_THAT(plain.etcd.value().servers,
+              ElementsAre("http://127.0.0.1:2379", "http://[::1]:2379"));
+  const Config secure = load(std::string("etcd: [\"https://a.example:2379\"]") + kFiles);
+  EXPECT_EQ(secure.etcd.value().certificate, "c.pem");
+  EXPECT_EQ(secure.etcd->key, "k.pem");
+  EXPECT_EQ(secure.etcd->authority, "a.pem");
+}
+
+TEST_F(StoreOfConfig, IsRefusedWithWhatWouldBeRight) {
+  expect_refused("sqlite: f, etcd: [\"http://127.0.0.1:1\"]",
+                 "store: found both sqlite and etcd; allowed: one of them");
+  expect_refused("sqlite: f, key: k.pem",
+                 "store.key: found a file without etcd; allowed: it beside etcd alone");
+  expect_refused("etcd: [\"http://192.0.2.1:1\"]",
+                 "found \"http://192.0.2.1:1\"; allowed: http:// on loopback alone, for a "
+                 "laboratory; https:// elsewhere");
+  expect_refused("etcd: [\"http://127.0.0.1:1\"], authority: a.pem",
+                 "store.authority: found a file for http://; allowed: it beside https:// alone");
+  expect_refused("etcd: [\"https://a:1\"], certificate: c.pem, key: k.pem",
+                 "store.authority: found nothing: the key is missing; allowed: a PEM file, for "
+                 "https://");
+  constexpr const char* one_kind = "; allowed: https://ADDRESS:PORT of each member, or all of them "
+                                   "http://ADDRESS:PORT on loopback";
+  for (const std::string url : {"a:1", "https://a", "https://:1", "https://a:1/x", "https://a:"}) {
+    expect_refused("etcd: [\"" + url + "\"]" + kFiles, "found \"" + url + "\"" + one_kind);
+  }
+  expect_refused(std::string("etcd: [\"https://a:1\", \"http://127.0.0.1:1\"]") + kFiles,
+                 std::string("found \"http://127.0.0.1:1\"") + one_kind);
+  EXPECT_THAT([&] { load("etcd: [\"http://127.0.0.1:1\"]", "a/b"); },
+              ThrowsMessage<yaml::Error>(EndsWith(
+                  "fabric: found \"a/b\"; allowed: a name without '/', which parts etcd's keys")));
+}
+
+} // namespace
+} // namespace weir::manager::manager_config_test
