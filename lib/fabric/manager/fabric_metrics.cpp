@@ -62,12 +62,17 @@ class Sheet {
   std::string text_;
 };
 
-void add_manager(const v1::FabricPicture& picture, Sheet& sheet) {
+void add_lead(double leads, const Labels& who, Sheet& sheet) {
   sheet.begin("leader", "gauge", "1: this manager leads");
-  sheet.add({}, 1);
+  sheet.add({}, leads);
   sheet.begin("info", "gauge", "whose fabric, by which term");
-  sheet.add(
-      {{"fabric", picture.fabric()}, {"manager", picture.manager()}, {"term", picture.term()}}, 1);
+  sheet.add(who, 1);
+}
+
+void add_manager(const v1::FabricPicture& picture, Sheet& sheet) {
+  add_lead(1,
+           {{"fabric", picture.fabric()}, {"manager", picture.manager()}, {"term", picture.term()}},
+           sheet);
   sheet.begin("store_lost", "gauge", "1: the store does not answer");
   sheet.add({}, picture.store_is_lost() ? 1 : 0);
 }
@@ -185,6 +190,14 @@ std::string metrics_of(const v1::FabricPicture& picture, const jobs::Loop::Count
   add_links(picture, sheet);
   add_switches(picture, sheet);
   add_hosts(picture, sheet);
+  return sheet.text();
+}
+
+std::string metrics_of(const Standby& standby) {
+  Sheet sheet;
+  add_lead(0, {{"fabric", standby.fabric}, {"manager", standby.manager}, {"term", ""}}, sheet);
+  sheet.begin("stands_by", "gauge", "1: this manager stands by while that one leads");
+  sheet.add({{"leader", standby.leader}}, 1);
   return sheet.text();
 }
 

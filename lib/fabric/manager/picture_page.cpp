@@ -46,6 +46,11 @@ std::string utc_of(std::chrono::system_clock::time_point when, const char* forma
   return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }
 
+std::string time_of(std::chrono::system_clock::time_point when) {
+  return fmt::format("<time datetime=\"{}\">{}</time>", utc_of(when, "%FT%TZ"),
+                     utc_of(when, "%F %T UTC"));
+}
+
 std::string table_head(std::string_view caption, const std::vector<std::string_view>& columns) {
   std::string text = fmt::format("<table><caption>{}</caption>\n<thead><tr>", caption);
   for (const std::string_view column : columns) {
@@ -137,14 +142,29 @@ std::string links_table(const v1::FabricPicture& picture) {
 
 } // namespace
 
+/// The page's script looks for the picture and the links: one that leads has them.
+std::string page_of(const Standby& standby, std::chrono::system_clock::time_point drawn) {
+  return head_of(fmt::format("– {}", standby.fabric)) +
+         fmt::format("<header><h1>{}</h1>\n<p>{}</p></header>\n", escaped(standby.fabric),
+                     time_of(drawn)) +
+         fmt::format(
+             "<section id=\"picture\" aria-labelledby=\"state\"><h2 id=\"state\">{} stands "
+             "by</h2>\n<p>{}</p></section>\n",
+             escaped(standby.manager),
+             standby.leader.empty()
+                 ? "No manager leads that it knows of. Running jobs go on."
+                 : fmt::format("{} leads: its page has the fabric.", escaped(standby.leader))) +
+         "<details id=\"links\" hidden=\"hidden\"><summary>Links</summary></details>\n"
+         "</main>\n</body>\n</html>\n";
+}
+
 std::string page_of(const v1::FabricPicture& picture, std::chrono::system_clock::time_point drawn) {
   const std::vector<Finding> findings = findings_of(picture);
   const bool is_well = findings.empty() || findings.front().weight != Weight::trouble;
   return head_of(fmt::format("{} {}", is_well ? "✓" : "⚠", picture.fabric())) +
-         fmt::format("<header><h1>{}</h1>\n<p>led by {}, term {}, <time "
-                     "datetime=\"{}\">{}</time></p></header>\n",
+         fmt::format("<header><h1>{}</h1>\n<p>led by {}, term {}, {}</p></header>\n",
                      escaped(picture.fabric()), escaped(picture.manager()), escaped(picture.term()),
-                     utc_of(drawn, "%FT%TZ"), utc_of(drawn, "%F %T UTC")) +
+                     time_of(drawn)) +
          findings_list(findings) +
          "<section class=\"picture\" id=\"picture\" tabindex=\"0\" aria-label=\"picture\">\n" +
          svg_of(picture, SvgUse::page) + "</section>\n<div class=\"lists\">\n" +
