@@ -94,7 +94,8 @@ class Pages {
             {"/fabric", "text/html; charset=utf-8",
              [this] {
                return text_of([](const Answer& answer) {
-                 return manager::page_of(answer.picture, answer.drawn);
+                 return answer.standby ? manager::page_of(*answer.standby, answer.drawn)
+                                       : manager::page_of(answer.picture, answer.drawn);
                });
              },
              more},

@@ -3,21 +3,12 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <utility>
 
 namespace weir::manager {
-
-/// Milliseconds since the machine started, the times included in which it slept.
-inline std::uint64_t boot_time_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
-         static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
-}
 
 /// Work for the one thread that has the loop. Any thread may add some.
 class Mailbox {

@@ -3,10 +3,13 @@
 
 #include "jobs/loop.hpp"
 #include "manager/fabric_metrics.hpp"
+#include "manager/leader_words.hpp"
 #include "manager/mailbox.hpp"
 #include "manager/pem_file.hpp"
 #include "manager/service.hpp"
 #include "manager/switch_calls.hpp"
+#include "store/boot_time.hpp"
+#include "store/etcd_store.hpp"
 #include "store/sqlite_store.hpp"
 
 #include <fmt/format.h>
@@ -24,11 +27,13 @@
 namespace weir::manager {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{200};      // at the time, where nothing else happens
+constexpr std::chrono::milliseconds kLook{200}; // at the time, where nothing else happens
+constexpr std::chrono::milliseconds kNoWait{0};
 constexpr std::chrono::milliseconds kLastCalls{500}; // calls under way get so long at the end
 constexpr std::chrono::seconds kViewPatience{2};
 constexpr int kMostRequestBytes = 1 << 20;
 constexpr int kSignOfLifeMs = 30'000; // a client that does not answer is gone
+constexpr int kOwnersSignMs = 1'000;  // owners may ask so often whether the manager lives
 
 /// What was there before the first start of any manager.
 v1::FabricRecord first_record() {
@@ -40,19 +45,37 @@ v1::FabricRecord first_record() {
   return record;
 }
 
-/// One more start than the store has seen.
-jobs::LeaderTerm next_term(store::Store& store) {
+std::unique_ptr<store::Store> open_store(const Config& config) {
+  if (!config.etcd) {
+    return std::make_unique<store::SqliteStore>(config.sqlite);
+  }
+  const EtcdFiles& files = *config.etcd;
+  const auto text_of = [](const std::string& file) {
+    return file.empty() ? "" : contents_of(file);
+  };
+  const store::EtcdAccess access{.servers = files.servers,
+                                 .certificate = text_of(files.certificate),
+                                 .key = text_of(files.key),
+                                 .authority = text_of(files.authority)};
+  return std::make_unique<store::EtcdStore>(access, config.site.fabric, leader_value(config));
+}
+
+/// Numbered by the store, or else one more start than it has seen. None: the store does not answer.
+std::optional<jobs::LeaderTerm> next_term(store::Store& store, const store::Leadership& lead) {
   const auto stored = store.read("fabric");
+  if (!stored) {
+    return std::nullopt;
+  }
   v1::FabricRecord record = first_record();
-  if (!stored || (!stored->empty() && !record.ParseFromString(*stored))) {
+  if (!stored->empty() && !record.ParseFromString(*stored)) {
     throw std::runtime_error("the store has no record of a fabric that can be read");
   }
   record.set_starts(record.starts() + 1);
   const store::Change change{"fabric", record.SerializeAsString()};
   if (store.write({&change, 1}) != store::Written::done) {
-    throw std::runtime_error("the store cannot be written");
+    return std::nullopt;
   }
-  return {record.epoch(), record.starts()};
+  return jobs::LeaderTerm{record.epoch(), lead.number != 0 ? lead.number : record.starts()};
 }
 
 std::shared_ptr<grpc::ServerCredentials> server_credentials_for(const std::string& address,
@@ -75,7 +98,11 @@ struct Manager::Parts : jobs::Outside {
 
   void start_server();
   void end_server();
-  void work_until_closed();
+  void stand_by();
+  void try_to_lead();
+  void begin_to_lead(const jobs::LeaderTerm& term);
+  void lead();
+  std::shared_ptr<const Answer> view();
 
   // What the loop has others do.
   void claim(jobs::SwitchIndex at, const v1::ClaimFabricRequest& request) override {
@@ -109,8 +136,7 @@ struct Manager::Parts : jobs::Outside {
 
   const Config& config;
   const Note tell_note;
-  store::SqliteStore store;
-  const jobs::LeaderTerm term;
+  const std::unique_ptr<store::Store> store;
   Mailbox mailbox;
   std::optional<jobs::Loop> loop; // of the mailbox's thread, while it leads
   Service service;
@@ -121,33 +147,39 @@ struct Manager::Parts : jobs::Outside {
 };
 
 Manager::Parts::Parts(const Config& given, Note told)
-    : config(given), tell_note(std::move(told)), store(given.sqlite), term(next_term(store)),
-      service(given, mailbox, [this] { return loop ? &*loop : nullptr; }) {
+    : config(given), tell_note(std::move(told)), store(open_store(given)),
+      service(given, mailbox,
+              {[this] { return loop ? &*loop : nullptr; },
+               [this] {
+                 return fmt::format("{} stands by: {}", config.name,
+                                    who_leads(store->leadership()));
+               }}) {
   const auto if_leads = [this](auto work) {
     if (loop && !is_stopped) {
       work(*loop);
     }
   };
-  switches.emplace(
-      config, mailbox,
-      SwitchEvents{[=](auto at, const auto& outcome, const auto& answer) {
-                     if_leads([&](jobs::Loop& leads) {
-                       leads.on_claimed(at, outcome, answer, boot_time_ms());
-                     });
-                   },
-                   [=](auto at, auto number, const auto& outcome) {
-                     if_leads([&](jobs::Loop& leads) {
-                       leads.on_ordered(at, number, outcome, boot_time_ms());
-                     });
-                   },
-                   [=](auto at, const auto& seen) {
-                     if_leads([&](jobs::Loop& leads) { leads.on_seen(at, seen, boot_time_ms()); });
-                   },
-                   [=](auto at, const auto& outcome) {
-                     if_leads([&](jobs::Loop& leads) {
-                       leads.on_watch_ended(at, outcome, boot_time_ms());
-                     });
-                   }});
+  switches.emplace(config, mailbox,
+                   SwitchEvents{[=](auto at, const auto& outcome, const auto& answer) {
+                                  if_leads([&](jobs::Loop& leads) {
+                                    leads.on_claimed(at, outcome, answer, store::boot_time_ms());
+                                  });
+                                },
+                                [=](auto at, auto number, const auto& outcome) {
+                                  if_leads([&](jobs::Loop& leads) {
+                                    leads.on_ordered(at, number, outcome, store::boot_time_ms());
+                                  });
+                                },
+                                [=](auto at, const auto& seen) {
+                                  if_leads([&](jobs::Loop& leads) {
+                                    leads.on_seen(at, seen, store::boot_time_ms());
+                                  });
+                                },
+                                [=](auto at, const auto& outcome) {
+                                  if_leads([&](jobs::Loop& leads) {
+                                    leads.on_watch_ended(at, outcome, store::boot_time_ms());
+                                  });
+                                }});
 }
 
 /// The socket's file is for this user alone.
@@ -160,6 +192,7 @@ void Manager::Parts::start_server() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSignOfLifeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kSignOfLifeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kOwnersSignMs);
   for (const std::string& address : config.listen) {
     builder.AddListeningPort(address, server_credentials_for(address, config));
   }
@@ -200,24 +233,58 @@ Manager::Manager(const Config& config, Note note)
 
 Manager::~Manager() = default;
 
-std::string Manager::run() {
-  Parts& parts = *parts_;
-  parts.loop.emplace(parts.config.site, parts.store, parts,
-                     jobs::Loop::Identity{parts.config.name, parts.term});
-  parts.tell_note("leads",
-                  fmt::format("{} leads the fabric {} with term {}.{}", parts.config.name,
-                              parts.config.site.fabric, parts.term.epoch, parts.term.number));
-  parts.loop->begin(boot_time_ms());
-  while (!parts.is_stopped) {
-    for (const Mailbox::Work& work : parts.mailbox.take(kLook)) {
+/// Until it leads, or is stopped.
+void Manager::Parts::stand_by() {
+  std::optional<std::string> told;
+  while (!is_stopped && !loop) {
+    const store::Leadership now = store->leadership();
+    if (now.standing == store::Standing::leads) {
+      try_to_lead();
+    } else if (now.standing == store::Standing::over) {
+      stop(who_leads(now));
+    } else if (told != now.leader) {
+      told = now.leader;
+      tell_note("stands_by", fmt::format("{}: {}", config.name, who_leads(now)));
+    }
+    for (const Mailbox::Work& work : mailbox.take(loop ? kNoWait : kLook)) {
       work();
     }
-    if (!parts.is_stopped) {
-      parts.loop->on_time(boot_time_ms());
+  }
+}
+
+/// A store of one machine that does not answer is broken; of several, it will be back.
+void Manager::Parts::try_to_lead() {
+  const store::Leadership now = store->leadership();
+  if (const auto term = next_term(*store, now)) {
+    begin_to_lead(*term);
+  } else if (!config.etcd) {
+    throw std::runtime_error("the store cannot be read or written");
+  }
+}
+
+void Manager::Parts::begin_to_lead(const jobs::LeaderTerm& term) {
+  loop.emplace(config.site, *store, *this, jobs::Loop::Identity{config.name, term});
+  tell_note("leads", fmt::format("{} leads the fabric {} with term {}.{}", config.name,
+                                 config.site.fabric, term.epoch, term.number));
+  loop->begin(store::boot_time_ms());
+}
+
+void Manager::Parts::lead() {
+  while (!is_stopped) {
+    for (const Mailbox::Work& work : mailbox.take(kLook)) {
+      work();
+    }
+    if (!is_stopped) {
+      loop->on_time(store::boot_time_ms());
     }
   }
-  parts.end_server();
-  return parts.fenced;
+}
+
+std::string Manager::run() {
+  parts_->stand_by();
+  parts_->lead();
+  parts_->end_server();
+  return parts_->fenced;
 }
 
 void Manager::stop() {
@@ -225,20 +292,26 @@ void Manager::stop() {
   parts_->mailbox.add([] {});
 }
 
+/// By the mailbox's thread.
+std::shared_ptr<const Manager::Answer> Manager::Parts::view() {
+  auto view = std::make_shared<Answer>();
+  view->drawn = std::chrono::system_clock::now();
+  if (loop) {
+    view->picture = loop->picture({.name = "", .is_operator = true});
+    view->metrics = metrics_of(view->picture, loop->counts());
+  } else if (!is_stopped) {
+    view->standby = Standby{config.site.fabric, config.name, leader_name(store->leadership())};
+    view->metrics = metrics_of(*view->standby);
+  } else {
+    return nullptr;
+  }
+  return view;
+}
+
 std::shared_ptr<const Manager::Answer> Manager::view() {
   auto made = std::make_shared<std::promise<std::shared_ptr<const Answer>>>();
   auto answer = made->get_future();
-  parts_->mailbox.add([this, made] {
-    if (!parts_->loop) {
-      made->set_value(nullptr);
-      return;
-    }
-    auto view = std::make_shared<Answer>();
-    view->picture = parts_->loop->picture({.name = "", .is_operator = true});
-    view->drawn = std::chrono::system_clock::now();
-    view->metrics = metrics_of(view->picture, parts_->loop->counts());
-    made->set_value(std::move(view));
-  });
+  parts_->mailbox.add([this, made] { made->set_value(parts_->view()); });
   return answer.wait_for(kViewPatience) == std::future_status::ready ? answer.get() : nullptr;
 }
 

@@ -2,30 +2,32 @@
 #pragma once
 
 #include "manager/config.hpp"
+#include "manager/standby.hpp"
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <weir/v1/fabric.pb.h>
 
 namespace weir::manager {
 
-/// A manager that leads its fabric.
+/// A manager that leads its fabric, or stands by until it does.
 class Manager {
  public:
   /// Told a word that programs look for, and a sentence.
   using Note = std::function<void(const std::string& kind, const std::string& sentence)>;
 
-  /// Opens the store, takes the next term and listens. `config` outlives it. Throws
-  /// std::runtime_error.
+  /// Opens the store and listens. `config` outlives it. Throws std::runtime_error.
   Manager(const Config& config, Note note);
   ~Manager();
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  /// Leads until stop(), or until another manager has the fabric. Returns why it is fenced; empty:
-  /// it was stopped.
+  /// Stands by while another one leads; then takes the next term, and leads until stop(), or until
+  /// another manager has the fabric. Returns why it is fenced; empty: it was stopped. Throws
+  /// std::runtime_error for a store that makes no sense.
   std::string run();
 
   /// Any thread, or a signal's handler by way of one.
@@ -34,8 +36,9 @@ class Manager {
   /// The fabric, its jobs and counts, for a page. Any thread; run() answers. Absent: it does not
   /// run, or no answer came in time.
   struct Answer {
-    v1::FabricPicture picture;
-    std::string metrics; // in Prometheus' text format
+    std::optional<Standby> standby; // else it leads
+    v1::FabricPicture picture;      // if it leads
+    std::string metrics;            // in Prometheus' text format
     std::chrono::system_clock::time_point drawn;
   };
 

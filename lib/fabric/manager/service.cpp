@@ -67,9 +67,11 @@ class Answer : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 };
 
-const Outcome kNoLeader{Code::unavailable, "this manager does not lead"};
-
 } // namespace
+
+Outcome Service::no_leader() const {
+  return {Code::unavailable, lead_.who_leads()};
+}
 
 /// An owner's call. Written by the mailbox's thread, read by gRPC's.
 class Service::Holder : public grpc::ServerWriteReactor<v1::JobEvent> {
@@ -147,10 +149,10 @@ grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerCon
   try {
     const jobs::Caller caller = caller_of(*context, config_);
     mailbox_.add([this, call, caller, request = *request] {
-      if (jobs::Loop* const loop = loop_()) {
-        loop->on_hold(call, caller, request, boot_time_ms());
+      if (jobs::Loop* const loop = lead_.loop()) {
+        loop->on_hold(call, caller, request, store::boot_time_ms());
       } else {
-        end(call, kNoLeader);
+        end(call, no_leader());
       }
     });
   } catch (const jobs::Loop::Refused& refused) {
@@ -186,8 +188,8 @@ void Service::forget(jobs::CallId call) {
     holders_.erase(call);
   }
   mailbox_.add([this, call] {
-    if (jobs::Loop* const loop = loop_()) {
-      loop->on_call_ended(call, boot_time_ms());
+    if (jobs::Loop* const loop = lead_.loop()) {
+      loop->on_call_ended(call, store::boot_time_ms());
     }
   });
 }
@@ -199,11 +201,12 @@ grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context
   try {
     const jobs::Caller caller = caller_of(*context, config_);
     mailbox_.add([this, answer, caller, work = std::move(work)] {
-      Outcome outcome = kNoLeader;
+      Outcome outcome;
       try {
-        if (jobs::Loop* const loop = loop_()) {
+        if (jobs::Loop* const loop = lead_.loop()) {
           work(*loop, caller);
-          outcome = {};
+        } else {
+          outcome = no_leader();
         }
       } catch (const jobs::Loop::Refused& refused) {
         outcome = {refused.code(), refused.what()};
@@ -219,7 +222,7 @@ grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context
 grpc::ServerUnaryReactor* Service::EndJob(grpc::CallbackServerContext* context,
                                           const v1::EndJobRequest* request, v1::EndJobResponse*) {
   return answered(context, [request](jobs::Loop& loop, const jobs::Caller& caller) {
-    loop.end_job(caller, request->job(), request->why(), boot_time_ms());
+    loop.end_job(caller, request->job(), request->why(), store::boot_time_ms());
   });
 }
 
@@ -261,7 +264,7 @@ grpc::ServerUnaryReactor* Service::Drain(grpc::CallbackServerContext* context,
                                          const v1::DrainRequest* request,
                                          v1::DrainResponse* response) {
   return answered(context, [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
-    for (const std::uint64_t job : loop.drain(caller, *request, boot_time_ms())) {
+    for (const std::uint64_t job : loop.drain(caller, *request, store::boot_time_ms())) {
       response->add_jobs(job);
     }
   });
@@ -271,7 +274,7 @@ grpc::ServerUnaryReactor* Service::Undrain(grpc::CallbackServerContext* context,
                                            const v1::UndrainRequest* request,
                                            v1::UndrainResponse*) {
   return answered(context, [request](jobs::Loop& loop, const jobs::Caller& caller) {
-    loop.undrain(caller, *request, boot_time_ms());
+    loop.undrain(caller, *request, store::boot_time_ms());
   });
 }
 

@@ -4,6 +4,7 @@
 #include "jobs/loop.hpp"
 #include "manager/config.hpp"
 #include "manager/mailbox.hpp"
+#include "store/boot_time.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -18,12 +19,15 @@ namespace weir::manager {
 /// mailbox, to which alone the loop belongs.
 class Service : public v1::Fabric::CallbackService {
  public:
-  /// The loop, while this manager leads.
-  using LoopNow = std::function<jobs::Loop*()>;
+  /// By the mailbox's thread.
+  struct Lead {
+    std::function<jobs::Loop*()> loop;      // while this manager leads
+    std::function<std::string()> who_leads; // else: a sentence
+  };
 
-  /// All outlive it. `loop` is called by the mailbox's thread.
-  Service(const Config& config, Mailbox& mailbox, LoopNow loop)
-      : config_(config), mailbox_(mailbox), loop_(std::move(loop)) {}
+  /// All outlive it.
+  Service(const Config& config, Mailbox& mailbox, Lead lead)
+      : config_(config), mailbox_(mailbox), lead_(std::move(lead)) {}
 
   grpc::ServerWriteReactor<v1::JobEvent>* HoldJob(grpc::CallbackServerContext* context,
                                                   const v1::HoldJobRequest* request) override;
@@ -61,10 +65,11 @@ class Service : public v1::Fabric::CallbackService {
   template <typename Work>
   grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work work);
   void forget(jobs::CallId call);
+  jobs::Outcome no_leader() const;
 
   const Config& config_;
   Mailbox& mailbox_;
-  const LoopNow loop_;
+  const Lead lead_;
   std::mutex mutex_; // guards all below
   std::map<jobs::CallId, Holder*> holders_;
   jobs::CallId last_call_ = 0;
