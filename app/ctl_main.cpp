@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -92,14 +93,18 @@ std::string server_of(const Options& options) {
   return server.starts_with('/') ? "unix:" + server : server;
 }
 
-/// The manager's address, of which a list has the first.
-std::string manager_of(const Options& options) {
+/// The managers' addresses.
+std::vector<std::string> managers_of(const Options& options) {
   const char* usual = std::getenv("WEIR_MANAGER");
   const std::string list = !options.server.empty() ? options.server
                            : usual != nullptr      ? usual
                                                    : "/run/weir/manager.sock";
-  const std::string first = list.substr(0, list.find(','));
-  return first.starts_with('/') ? "unix:" + first : first;
+  std::vector<std::string> managers;
+  std::stringstream addresses(list);
+  for (std::string address; std::getline(addresses, address, ',');) {
+    managers.push_back(address.starts_with('/') ? "unix:" + address : address);
+  }
+  return managers;
 }
 
 void check_tls(const Options& options, const std::string& server) {
@@ -144,12 +149,14 @@ std::string tested(rpc::Client& client, const std::string& word,
 void run(const Options& options, const app::CommandLine& line) {
   const command::Words words(line.words.begin(), line.words.end());
   const bool is_fabric = !words.empty() && words.front() == "fabric";
-  const std::string server = is_fabric ? manager_of(options) : server_of(options);
-  check_tls(options, server);
   if (is_fabric) {
-    print(app::fabric_command(server, options.tls, {words.begin() + 1, words.end()}));
+    const std::vector<std::string> managers = managers_of(options);
+    std::ranges::for_each(managers, [&](const auto& manager) { check_tls(options, manager); });
+    print(app::fabric_command(managers, options.tls, {words.begin() + 1, words.end()}));
     return;
   }
+  const std::string server = server_of(options);
+  check_tls(options, server);
   rpc::Client client(server, options.tls);
   if (line.options.contains("complete")) {
     print(fmt::format("{}\n", fmt::join(client.complete(options.line), "\n")));

@@ -20,12 +20,16 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <weir/v1/fabric.grpc.pb.h>
 
 namespace weir::app {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatienceWithOne{3}; // of several managers
+constexpr int kRounds = 4;                          // over several managers: one of them takes over
+constexpr std::chrono::milliseconds kFirstPause{500};
 
 constexpr std::string_view kWords =
     "fabric show [--svg FILE]           the switches, their links and loads, and the jobs\n"
@@ -90,18 +94,20 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_for(const std::string& ser
                                .pem_cert_chain = manager::contents_of(tls.certificate)});
 }
 
-/// Calls the manager, and prints what it says.
+/// Calls the manager that leads, and prints what it says.
 class Desk {
  public:
-  Desk(std::string server, const rpc::ClientTls& tls) : server_(std::move(server)) {
+  Desk(const std::vector<std::string>& managers, const rpc::ClientTls& tls) : managers_(managers) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetMaxReceiveMessageSize(-1);
     if (!tls.name.empty()) {
       arguments.SetSslTargetNameOverride(tls.name);
     }
-    stub_ = v1::Fabric::NewStub(
-        grpc::CreateCustomChannel(server_, credentials_for(server_, tls), arguments));
+    for (const std::string& manager : managers_) {
+      stubs_.push_back(v1::Fabric::NewStub(
+          grpc::CreateCustomChannel(manager, credentials_for(manager, tls), arguments)));
+    }
   }
 
   std::string show(const Order& order) {
@@ -197,14 +203,40 @@ class Desk {
   }
 
  private:
+  template <typename Request, typename Response>
+  using Call = grpc::Status (v1::Fabric::Stub::*)(grpc::ClientContext*, const Request&, Response*);
+
+  /// Of each what it said; the first that leads is the last that is asked.
+  template <typename Request, typename Response>
+  grpc::Status ask_each(Call<Request, Response> call, const Request& request, Response& response) {
+    std::string said;
+    for (std::size_t at = 0; at < stubs_.size(); ++at) {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() +
+                           (stubs_.size() == 1 ? kPatience : kPatienceWithOne));
+      grpc::Status status = (*stubs_[at].*call)(&context, request, &response);
+      const bool is_silent =
+          stubs_.size() > 1 && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE && !is_silent) {
+        return status;
+      }
+      said += fmt::format("{}{}: {}", said.empty() ? "" : "; ", managers_[at],
+                          is_silent ? "silent" : status.error_message());
+    }
+    return {grpc::StatusCode::UNAVAILABLE, said};
+  }
+
   template <typename Response, typename Request>
-  Response ask(grpc::Status (v1::Fabric::Stub::*call)(grpc::ClientContext*, const Request&,
-                                                      Response*),
-               const Request& request) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  Response ask(Call<Request, Response> call, const Request& request) {
     Response response;
-    const grpc::Status status = (*stub_.*call)(&context, request, &response);
+    grpc::Status status = ask_each(call, request, response);
+    auto pause = kFirstPause;
+    for (int round = 1; round < kRounds && stubs_.size() > 1 &&
+                        status.error_code() == grpc::StatusCode::UNAVAILABLE;
+         ++round, pause *= 2) {
+      std::this_thread::sleep_for(pause);
+      status = ask_each(call, request, response);
+    }
     switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return response;
@@ -212,9 +244,10 @@ class Desk {
     case grpc::StatusCode::NOT_FOUND:
       throw rpc::WrongCall(status.error_message());
     case grpc::StatusCode::UNAVAILABLE:
-      throw rpc::CallError(fmt::format("no answer from {}: {}; does a manager run, and is this its "
-                                       "address (--server, $WEIR_MANAGER)?",
-                                       server_, status.error_message()));
+      throw rpc::CallError(
+          fmt::format("no answer from {}; does a manager run and lead, and is this "
+                      "its address (--server, $WEIR_MANAGER)?",
+                      status.error_message()));
     default:
       throw rpc::CallError(status.error_message());
     }
@@ -246,13 +279,13 @@ class Desk {
     return text;
   }
 
-  const std::string server_;
-  std::unique_ptr<v1::Fabric::Stub> stub_;
+  const std::vector<std::string> managers_;
+  std::vector<std::unique_ptr<v1::Fabric::Stub>> stubs_; // by manager
 };
 
 } // namespace
 
-std::string fabric_command(const std::string& server, const rpc::ClientTls& tls,
+std::string fabric_command(const std::vector<std::string>& managers, const rpc::ClientTls& tls,
                            const std::vector<std::string>& words) {
   const Order order = order_of(words);
   const std::string verb = order.words.empty() ? "help" : order.words.front();
@@ -279,7 +312,7 @@ std::string fabric_command(const std::string& server, const rpc::ClientTls& tls,
   if (found == verbs.end() || order.words.size() != found->words) {
     throw UsageError(fmt::format("found fabric {}; allowed:\n{}", fmt::join(words, " "), kWords));
   }
-  Desk desk(server, tls);
+  Desk desk(managers, tls);
   return found->act(desk);
 }
 

@@ -8,9 +8,10 @@
 
 namespace weir::app {
 
-/// `weirctl fabric …`: what is asked or ordered of a fabric's manager. `server` is "unix:/PATH" or
-/// "HOST:PORT". Returns what is to be printed. Throws UsageError, and rpc::CallError.
-std::string fabric_command(const std::string& server, const rpc::ClientTls& tls,
+/// `weirctl fabric …`: what is asked or ordered of that one of a fabric's managers that leads. Each
+/// of `managers` is "unix:/PATH" or "HOST:PORT". Returns what is to be printed. Throws UsageError,
+/// and rpc::CallError.
+std::string fabric_command(const std::vector<std::string>& managers, const rpc::ClientTls& tls,
                            const std::vector<std::string>& words);
 
 } // namespace weir::app

@@ -3,7 +3,7 @@
 
 namespace weir::app {
 
-std::string fabric_command(const std::string&, const rpc::ClientTls&,
+std::string fabric_command(const std::vector<std::string>&, const rpc::ClientTls&,
                            const std::vector<std::string>&) {
   throw rpc::CallError("this build knows no fabric managers; allowed: one with -Dmanager=enabled");
 }
