@@ -56,8 +56,8 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_for(const weir_hold_order&
 }
 
 /// `number` tells connections to one switch apart: gRPC shares one among equal arguments.
-std::shared_ptr<grpc::Channel> connect(const weir_hold_order& order, int number) {
-  grpc::ChannelArguments arguments;
+std::shared_ptr<grpc::Channel> connect(const weir_hold_order& order, int number,
+                                       grpc::ChannelArguments arguments = {}) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt("weir.connection", number);
@@ -291,6 +291,16 @@ class JobStream {
     return request;
   }
 
+  /// A manager that stands still, or is cut off, does not end its calls: another one may lead.
+  static grpc::ChannelArguments signs_of_life() {
+    constexpr int period_ms = 3000;
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, period_ms);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, period_ms);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0); // as many as it wants
+    return arguments;
+  }
+
   static std::vector<std::unique_ptr<v1::Fabric::Stub>> stubs_for(const weir_hold_order& order) {
     std::vector<std::unique_ptr<v1::Fabric::Stub>> stubs;
     std::string_view list = order.server;
@@ -298,7 +308,7 @@ class JobStream {
       const std::string address(list.substr(0, list.find(',')));
       weir_hold_order one = order;
       one.server = address.c_str();
-      stubs.push_back(v1::Fabric::NewStub(connect(one, 0)));
+      stubs.push_back(v1::Fabric::NewStub(connect(one, 0, signs_of_life())));
       list.remove_prefix(std::min(list.size(), address.size() + 1));
     }
     return stubs;
@@ -388,8 +398,8 @@ class JobStream {
       v1::EndJobResponse response;
       request.set_job(job_);
       request.set_why("its group has ended");
-      if (stub->EndJob(&context, request, &response).error_code() !=
-          grpc::StatusCode::UNAVAILABLE) {
+      const grpc::StatusCode code = stub->EndJob(&context, request, &response).error_code();
+      if (code != grpc::StatusCode::UNAVAILABLE && code != grpc::StatusCode::DEADLINE_EXCEEDED) {
         return;
       }
     }
