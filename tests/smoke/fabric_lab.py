@@ -38,15 +38,29 @@ class Fabric:
         self._logs = 0
         self.say()
         lab.file("topology.yaml", self._topology())
-        lab.file("manager.yaml", f"fabric: lab\nname: mgr1\nlisten: [\"unix:{self.folder}/manager.sock\"]\ntrees: 2\n"
-                                 f"store: {{ sqlite: {self.folder}/fabric.db }}\ntopology: topology.yaml\n"
-                                 f"tenants: [{{ name: red }}]\nmetrics: {{ listen: \"{LISTEN}\" }}\n")
+        self._write_managers(lab)
         self._switches = self._start(lab, sys.executable, str(Path(__file__).with_name("fabric_switches.py")), str(self.folder), *SWITCHES)
         self.start_manager(lab)
         self.wait_until(lambda metrics: metrics.count('state="serving"') == len(SWITCHES), "not all switches serve")
-        self._write("jobs.json", [{"name": names[0], "tenant": "red", "addresses": list(map(address_of, range(HOSTS)))},
-                                  {"name": names[1], "addresses": [address_of(0), address_of(3)]}])
-        self.wait_until(lambda metrics: 'weir_fabric_jobs{state="placed"} 2\n' in metrics, "no two jobs are placed")
+        self._jobs: list[dict[str, Any]] = []
+        self.hold(names[0], list(range(HOSTS)), tenant="red")
+        self.hold(names[1], [0, 3])
+        self.wait_for_placed(2)
+
+    def _write_managers(self, lab: Lab) -> None:
+        lab.file("manager.yaml", self._manager("mgr1", "manager.sock", f"sqlite: {self.folder}/fabric.db", LISTEN))
+
+    def _manager(self, name: str, socket: str, store: str, pages: str) -> str:
+        return (f"fabric: lab\nname: {name}\nlisten: [\"unix:{self.folder}/{socket}\"]\ntrees: 2\nstore: {{ {store} }}\n"
+                f"topology: topology.yaml\ntenants: [{{ name: red }}]\nmetrics: {{ listen: \"{pages}\" }}\n")
+
+    def hold(self, name: str, hosts: list[int], **more: str) -> None:
+        """One job more, which holds its rings from now on."""
+        self._jobs.append({"name": name, "addresses": list(map(address_of, hosts)), **more})
+        self._write("jobs.json", self._jobs)
+
+    def wait_for_placed(self, count: int) -> None:
+        self.wait_until(lambda metrics: f'weir_fabric_jobs{{state="placed"}} {count}\n' in metrics, f"not {count} jobs are placed")
 
     def _topology(self) -> str:
         hosts = "".join(f"  - {{ name: host{host}, address: [{address_of(host)}] }}\n" for host in range(HOSTS))

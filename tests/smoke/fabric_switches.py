@@ -6,12 +6,14 @@
 
 Each switch listens at unix:FOLDER/SWITCH.control, has what the manager orders, and says so. FOLDER/said.json, which may change, has what
 else they say: {"down": {SWITCH: [PORT, …]}, "silent": [SWITCH, …], "waits": [JOB'S NAME, …]}. As soon as there is FOLDER/jobs.json, its jobs
-are held at unix:FOLDER/manager.sock, each when the one before has its rings: [{"name": …, "tenant": …, "addresses": [ADDRESS, …]}, …].
+are held by the manager, each when the one before has its rings: [{"name": …, "tenant": …, "addresses": [ADDRESS, …]}, …]. More of them may
+come. There is one manager at unix:FOLDER/manager.sock, or several at the sockets that FOLDER/managers.json names: [SOCKET, …].
 
 A process of its own, because gRPC's threads and the tests' forks do not go together.
 """
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -30,6 +32,8 @@ SERVICE = "weir.v1.Switch"
 BEAT_S = 0.2
 AGAIN_S = 0.2
 CALLS_AT_ONCE = 16
+SIGNS_OF_LIFE = [("grpc.max_reconnect_backoff_ms", 200), ("grpc.keepalive_time_ms", 3000), ("grpc.keepalive_timeout_ms", 3000),
+                 ("grpc.http2.max_pings_without_data", 0)]  # as libweir's
 
 
 def messages(folder: Path) -> tuple[Any, Any]:
@@ -49,6 +53,7 @@ class Switch:
         self._name, self._folder, self._pb = name, folder, switch_pb2
         self._rings: dict[int, Any] = {}
         self._last_order = 0
+        self._term = (0, 0)  # the highest that has claimed it
 
     def serve(self) -> grpc.Server:
         server = grpc.server(futures.ThreadPoolExecutor(CALLS_AT_ONCE))
@@ -61,22 +66,33 @@ class Switch:
         server.start()
         return server
 
-    def _claim(self, request: Any, _: Any) -> Any:
+    def _refuse_old(self, term: Any, context: Any) -> None:
+        if (term.epoch, term.number) < self._term:
+            print(f"{self._name} refuses the term {term.epoch}.{term.number}", flush=True)
+            context.abort(grpc.StatusCode.ABORTED, f"term {term.epoch}.{term.number} is over: {self._term} has claimed this switch")
+
+    def _claim(self, request: Any, context: Any) -> Any:
+        self._refuse_old(request.term, context)
+        self._term = (request.term.epoch, request.term.number)
         return self._pb.ClaimFabricResponse(boot="boot", highest=request.term)
 
-    def _apply(self, request: Any, _: Any) -> Any:
+    def _apply(self, request: Any, context: Any) -> Any:
+        self._refuse_old(request.order.term, context)
         self._rings |= {labelled.ring.id: labelled for labelled in request.rings}
         self._last_order = request.order.number
         return self._pb.FabricOrderResponse()
 
-    def _remove(self, request: Any, _: Any) -> Any:
+    def _remove(self, request: Any, context: Any) -> Any:
+        self._refuse_old(request.order.term, context)
+        print(f"{self._name} removes {list(request.ids)}", flush=True)
         for number in request.ids:
             self._rings.pop(number, None)
         self._last_order = request.order.number
         return self._pb.FabricOrderResponse()
 
-    def _watch(self, _: Any, context: Any) -> Iterator[Any]:
+    def _watch(self, request: Any, context: Any) -> Iterator[Any]:
         while context.is_active():
+            self._refuse_old(request.term, context)
             said = json.loads((self._folder / "said.json").read_text())
             if self._name not in said.get("silent", []):
                 yield self._seen(said)
@@ -94,35 +110,38 @@ class Switch:
 
 
 def hold(job: dict[str, Any], folder: Path, pb: Any, is_held: threading.Event) -> None:
-    """Again and again: a manager may not be there yet, or not any more."""
+    """Again and again, of one manager after the other: it may not be there yet, or not any more, or not lead."""
     request = pb.HoldJobRequest(request_id=os.urandom(16), name=job["name"], tenant=job.get("tenant", ""), rings_wanted=1,
                                 rings_least=1, window=8, message_bytes=16384, mtu=1024)
     for address in job["addresses"]:
         request.members.add(addresses=[address])
-    with grpc.insecure_channel(f"unix:{folder}/manager.sock", [("grpc.max_reconnect_backoff_ms", 200)]) as channel:
+    several = folder / "managers.json"
+    sockets = json.loads(several.read_text()) if several.exists() else ["manager.sock"]
+    channels = [grpc.insecure_channel(f"unix:{folder}/{socket}", SIGNS_OF_LIFE) for socket in sockets]
+    for channel in itertools.cycle(channels):
         call = channel.unary_stream("/weir.v1.Fabric/HoldJob", lambda sent: sent.SerializeToString(), pb.JobEvent.FromString)
-        while True:
-            try:
-                for event in call(request):
-                    print(f"{job['name']!r}: {event}", flush=True)
-                    is_held.set()
-            except grpc.RpcError as error:
-                print(f"{job['name']!r}: {error.code()}: {error.details()}", flush=True)
-            time.sleep(AGAIN_S)
+        try:
+            for event in call(request):
+                print(f"{job['name']!r}: {event}", flush=True)
+                is_held.set()
+        except grpc.RpcError as error:
+            print(f"{job['name']!r}: {error.code()}: {error.details()}", flush=True)
+        time.sleep(AGAIN_S)
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
     fabric_pb2, switch_pb2 = messages(folder)
-    servers = [Switch(name, folder, switch_pb2).serve() for name in sys.argv[2:]]
-    while not (folder / "jobs.json").exists():
+    _servers = [Switch(name, folder, switch_pb2).serve() for name in sys.argv[2:]]
+    held = 0
+    while True:
+        jobs = json.loads((folder / "jobs.json").read_text()) if (folder / "jobs.json").exists() else []
+        for job in jobs[held:]:
+            is_held = threading.Event()
+            threading.Thread(target=hold, args=(job, folder, fabric_pb2, is_held)).start()
+            is_held.wait()
+            held += 1
         time.sleep(AGAIN_S)
-    for job in json.loads((folder / "jobs.json").read_text()):
-        is_held = threading.Event()
-        threading.Thread(target=hold, args=(job, folder, fabric_pb2, is_held)).start()
-        is_held.wait()
-    for server in servers:
-        server.wait_for_termination()
 
 
 if __name__ == "__main__":
