@@ -37,6 +37,7 @@ import test_control  # noqa: F401
 import test_errors  # noqa: F401
 import test_events  # noqa: F401
 import test_fabric_alerts  # noqa: F401
+import test_fabric_etcd  # noqa: F401
 import test_fabric_page  # noqa: F401
 import test_forwarding  # noqa: F401
 import test_full_disk  # noqa: F401
