@@ -7,7 +7,8 @@ No switch has a ring in its configuration. The first worker asks the manager for
 share no link, one over each spine, and has the switches make them. The workers all-reduce over both, half of the tensor each, and
 check every element. Then the manager gets kill -9 in the middle of a job, and nothing happens to the job. Then a spine dies: the
 manager names it, each worker tells an error, and the same command asks again and goes on over the tree that is left.
-Needs no NIC, no hugepages and no root. The last line is "demo: OK" or what went wrong.
+With --etcd there are two managers, whose store is an etcd of three members: then the manager that leads gets the kill -9, the other one
+takes over, and a member of etcd dies too. Needs no NIC, no hugepages and no root. The last line is "demo: OK" or what went wrong.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ PLAN = BUILD / "app/weir-plan"
 MANAGER = BUILD / "app/weir-manager"
 CTL = BUILD / "app/weirctl"
 MODULE = BUILD / "lib/host/switch_rings/libweir_switch.so"
+ETCDS = (BUILD / "etcd-server/usr/bin/etcd", Path("build/etcd-server/usr/bin/etcd"), Path("/usr/bin/etcd"))
+MEMBERS = 3
 SPINES = ("spine0", "spine1")
 LEAVES = ("leaf0", "leaf1")
 SWITCHES = (*SPINES, *LEAVES)  # the server's end of each cable is there first
@@ -58,6 +61,7 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tools/demo", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fabric", action="store_true", required=True, help="this demonstration")
+    parser.add_argument("--etcd", action="store_true", help="two managers, and three members of etcd")
     parser.add_argument("--size", default="16MiB", help="bytes of tensor per worker (default 16MiB)")
     parser.add_argument("--loss", type=float, default=0.0,
                         help="share of frames that the workers lose on purpose, 0 .. 0.2 (default 0)")
@@ -131,15 +135,67 @@ def start_switches(folder: Path) -> dict[str, Process]:
     return switches
 
 
-def start_manager(folder: Path) -> Process:
-    (folder / "manager.yaml").write_text(
-        f"fabric: demo\nname: manager\nlisten: [\"{manager_address(folder)}\"]\n"
-        f"store: {{ sqlite: {folder}/fabric.db }}\ntopology: topology.yaml\ntrees: 2\n")
-    return Process("manager", [str(MANAGER), str(folder / "manager.yaml")], folder)
+def etcd_program() -> Path:
+    for program in ETCDS:
+        if program.exists():
+            return program
+    raise DemoFailure(f"there is no etcd at {', '.join(map(str, ETCDS))}; allowed: one that `tools/prepare fabric-etcd` has unpacked")
+
+
+def start_etcd(folder: Path) -> dict[str, Process]:
+    """By the URLs for clients."""
+    clients, peers = ([f"http://127.0.0.1:{free_port()}" for _ in range(MEMBERS)] for _ in range(2))
+    cluster = ",".join(f"etcd{number}={peer}" for number, peer in enumerate(peers))
+    return {client: Process(f"etcd{number}", [
+        str(etcd_program()), f"--name=etcd{number}", f"--data-dir={folder}/etcd{number}.data", f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster={cluster}", "--log-level=error"], folder) for number, (client, peer) in enumerate(zip(clients, peers))}
+
+
+class Managers:
+    """One with SQLite; or two with etcd, of which one leads."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self._folder = folder
+        self._members = start_etcd(folder) if options.etcd else {}
+        store = "etcd: " + json.dumps(list(self._members)) if options.etcd else f"sqlite: {folder}/fabric.db"
+        names = ("manager1", "manager2") if options.etcd else ("manager",)
+        for name in names:
+            (folder / f"{name}.yaml").write_text(f"fabric: demo\nname: {name}\nlisten: [\"unix:{folder}/{name}.sock\"]\n"
+                                                 f"store: {{ {store} }}\ntopology: topology.yaml\ntrees: 2\n")
+        self._running = {name: self._start(name) for name in names}
+
+    def _start(self, name: str) -> Process:
+        return Process(name, [str(MANAGER), str(self._folder / f"{name}.yaml")], self._folder)
+
+    def kill_leader(self) -> str:
+        """And with etcd one of its members."""
+        name = next(name for name, process in self._running.items() if any(": leads: " in line for line in process.lines))
+        self._running.pop(name).kill()
+        if not self._members:
+            return name
+        member = self._members.pop(next(iter(self._members)))
+        member.kill()
+        return f"{name} and {member.name}"
+
+    def replace_leader(self) -> None:
+        """With etcd the other one leads by itself."""
+        if not self._members:
+            self._running["manager"] = self._start("manager")
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for process in self._running.values() for line in process.lines]
+
+    def stop(self) -> None:
+        stop(self._running.values())
+
+    def kill(self) -> None:
+        kill([*self._running.values(), *self._members.values()])
 
 
 def manager_address(folder: Path) -> str:
-    return f"unix:{folder}/manager.sock"
+    return ",".join(f"unix:{folder}/{file.stem}.sock" for file in sorted(folder.glob("manager*.yaml")))
 
 
 def ask_manager(folder: Path, *words: str) -> str:
@@ -243,38 +299,38 @@ def progress_of(worker: Process) -> int:
     return sum("progress" in line for line in worker.lines)
 
 
-def lose_manager_and_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process], manager: Process) -> Process:
-    print("\ndemo: the same without end; the manager gets kill -9 in the middle", flush=True)
+def lose_manager_and_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process], managers: Managers) -> None:
+    print("\ndemo: the same without end; the manager that leads gets kill -9 in the middle", flush=True)
     workers = start_workers(options, folder, 2, "--repeat", "100000")
     try:
         wait_until_all(workers, lambda worker: progress_of(worker) > 0, options.timeout, "make progress")
         show(ask_manager(folder, "jobs"))
-        manager.kill()
+        killed = managers.kill_leader()
         before = {worker.name: progress_of(worker) for worker in workers}
         wait_until_all(workers, lambda worker: worker.status() is None and progress_of(worker) > before[worker.name] + 1,
-                       options.timeout, "go on without a manager")
-        print("  no manager runs, and each worker goes on", flush=True)
-        manager = start_manager(folder)
+                       options.timeout, f"go on without {killed}")
+        print(f"  {killed} died, and each worker goes on", flush=True)
+        managers.replace_leader()
         wait_for_switches(folder, len(SWITCHES))
         wait_until(lambda: " placed " in ask_manager(folder, "jobs"), TELL_S, "the new manager knows the job")
         print("  the next manager has the job from its store:", flush=True)
+        show("\n".join(line for line in managers.lines if ": leads: " in line))
         show(ask_manager(folder, "jobs"))
-        lose_spine(options, folder, switches, workers, manager)
+        lose_spine(options, folder, switches, workers, managers)
     finally:
         kill(workers)
-    return manager
 
 
 def lose_spine(options: argparse.Namespace, folder: Path, switches: dict[str, Process], workers: list[Process],
-               manager: Process) -> None:
+               managers: Managers) -> None:
     print("\ndemo: spine0 dies in the middle, as if all its cables were pulled", flush=True)
     time.sleep(DEATH_AFTER_S)
-    before = len(manager.lines)
+    before = len(managers.lines)
     switches["spine0"].kill()
     died = time.monotonic()
-    wait_until(lambda: any("job_trouble" in line and "spine0" in line for line in manager.lines[before:]), TELL_S,
+    wait_until(lambda: any("job_trouble" in line and "spine0" in line for line in managers.lines[before:]), TELL_S,
                "the manager names spine0")
-    show("\n".join(line for line in manager.lines[before:] if "job_trouble" in line))
+    show("\n".join(line for line in managers.lines[before:] if "job_trouble" in line))
     wait_until_all(workers, lambda worker: worker.status() is not None, options.timeout, "end")
     print(f"  each worker has ended {time.monotonic() - died:.1f} s after the death:")
     show_errors(workers)
@@ -319,21 +375,24 @@ def stop(processes: Iterable[Process]) -> None:
 
 
 def demonstrate(options: argparse.Namespace, folder: Path) -> None:
-    print(f"demo: two leaves of {RANKS_PER_LEAF} workers, two spines, a manager; {where_logs_are(options, folder)}", flush=True)
+    who = f"two managers, {MEMBERS} members of etcd" if options.etcd else "a manager"
+    print(f"demo: two leaves of {RANKS_PER_LEAF} workers, two spines, {who}; {where_logs_are(options, folder)}", flush=True)
     switches = start_switches(folder)
-    manager = start_manager(folder)
+    managers = Managers(options, folder)
     try:
         wait_for_switches(folder, len(SWITCHES))
         show(ask_manager(folder, "show"))
         show(ask_manager(folder, "plan", "--hosts", f"host[0-{RANKS - 1}]", "--rings", "2"))
         all_reduce(options, folder, switches, SPINES)
-        manager = lose_manager_and_spine(options, folder, switches, manager)
+        lose_manager_and_spine(options, folder, switches, managers)
         left = {name: switches[name] for name in SWITCHES if name != "spine0"}
         all_reduce(options, folder, left, ("spine1",))
-        stop([manager, *left.values()])
+        managers.stop()
+        stop(left.values())
         print(flush=True)
     finally:
-        kill([manager, *switches.values()])
+        managers.kill()
+        kill(switches.values())
 
 
 def main() -> int:
