@@ -19,6 +19,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <sys/eventfd.h>
 #include <thread>
 #include <utility>
@@ -45,8 +46,12 @@ class Client : public Attended {
 
   explicit Client(Body body) : body_(std::move(body)), seat_(*this, event_.get()) {}
 
-  Rest attend(Wakening wakening) override {
+  Client(std::shared_ptr<ProgressThreads> threads, Body body)
+      : body_(std::move(body)), seat_(*this, event_.get(), std::move(threads)) {}
+
+  Rest attend(Wakening wakening, Deadline stay) override {
     EXPECT_FALSE(is_within_.exchange(true)) << "two threads at a time";
+    may_stay_ = stay > Clock::now();
     const Rest rest = body_(wakening);
     is_within_ = false;
     ++turns_;
@@ -64,8 +69,11 @@ class Client : public Attended {
 
   int turns() const { return turns_; }
 
+  bool may_stay() const { return may_stay_; }
+
  private:
   const Body body_;
+  std::atomic<bool> may_stay_ = false;
   std::atomic<bool> is_within_ = false;
   std::atomic<int> turns_ = 0;
   Socket event_{[] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }};
@@ -144,46 +152,146 @@ TEST(ProgressThreads, AttendWhenTheRestIsOver) {
   EXPECT_TRUE(comes_true([&] { return is_over.load(); }));
 }
 
-/// As a group with a small call beside one with a large call. On a machine that is held up a second
-/// thread comes, and takes the small one when it wakes. Then the busy one rests, so that the thread
-/// goes: what counts is a turn by the thread that has the busy one too.
+/// So patient that who comes does not come because of the clock.
+std::shared_ptr<ProgressThreads> patient_threads() {
+  return std::make_shared<ProgressThreads>(std::chrono::hours(1));
+}
+
+/// As a step does: meanwhile others get the lock.
+void take_a_moment() {
+  std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+/// As a group with a small call beside one with a large call.
 TEST(ProgressThreads, GiveAReadableOneTheNextTurnBesideABusyOne) {
   constexpr int kRounds = 100;
-  std::atomic<int> rounds = 0;
-  std::atomic<int> late = 0;
+  constexpr int kTurns = 3; // of a round, after which it rests: one thread does it all
+  const auto threads = patient_threads();
   std::atomic<int> turns_since = 0;
+  std::atomic<int> rounds = 0;
   std::atomic<bool> is_asked = false;
-  std::atomic<bool> is_by_another = false;
-  std::atomic<std::thread::id> busy_thread;
-  Client small([&](Wakening) {
-    if (is_asked) {
+  Client small(threads, [&](Wakening) {
+    if (is_asked.exchange(false)) {
       small.make_quiet();
-      is_by_another = busy_thread.load() != std::this_thread::get_id();
-      late += !is_by_another && turns_since != 0 ? 1 : 0;
-      rounds += is_by_another ? 0 : 1;
-      is_asked = false;
+      EXPECT_EQ(turns_since, 1);
+      ++rounds;
     }
     return kWatched;
   });
-  Client busy([&](Wakening) {
-    busy_thread = std::this_thread::get_id();
-    ++turns_since;
-    if (is_asked) {
-      return kNoRest;
+  EXPECT_TRUE(comes_true([&] { return small.turns() == 1; }));
+  Client busy(threads, [&](Wakening) {
+    const bool is_first = busy.turns() % kTurns == 0;
+    if (is_first) {
+      turns_since = 0;
+      is_asked = true;
+      small.make_readable();
     }
-    if (rounds == kRounds) {
+    return ++turns_since == kTurns ? Rest() : kNoRest;
+  });
+  for (int round = 1; round <= kRounds; ++round) {
+    EXPECT_TRUE(comes_true([&] { return busy.turns() == round * kTurns && rounds == round; }));
+    busy.call();
+  }
+  EXPECT_TRUE(comes_true([&] { return busy.turns() == (kRounds + 1) * kTurns; }));
+}
+
+/// As a small call beside a large one, whose thread may be late to its next turn: here it never
+/// comes.
+TEST(ProgressThreads, AnotherOneListensWhileOneDoesNotRest) {
+  constexpr int kBefore = 20; // turns
+  const auto threads = patient_threads();
+  Gate gate;
+  Client small(threads, [](Wakening) { return kWatched; });
+  EXPECT_TRUE(comes_true([&] { return small.turns() == 1; }));
+  std::atomic<int> turns = 0;
+  Client busy(threads, [&](Wakening) {
+    if (++turns > kBefore) {
+      gate.pass();
       return Rest();
     }
-    if (is_by_another.exchange(false)) {
-      return Rest{.end = Clock::now() + std::chrono::milliseconds(1)};
-    }
-    turns_since = 0;
-    is_asked = true;
-    small.make_readable();
     return kNoRest;
   });
-  EXPECT_TRUE(comes_true([&] { return rounds == kRounds; }));
-  EXPECT_EQ(late, 0);
+  EXPECT_TRUE(comes_true([&] { return gate.is_reached(); }));
+  small.make_readable();
+  EXPECT_TRUE(comes_true([&] { return small.turns() > 1; }));
+  gate.open();
+}
+
+TEST(ProgressThreads, AreOneForThoseThatSoonRest) {
+  constexpr int kRests = 10;
+  const auto threads = patient_threads();
+  std::set<std::thread::id> seen;
+  std::atomic<int> rests = 0;
+  std::atomic<int> turns = 0;
+  Client other(threads, [](Wakening) { return kWatched; });
+  Client client(threads, [&](Wakening) {
+    seen.insert(std::this_thread::get_id());
+    if (++turns % 3 != 0) { // messages, callbacks, nothing more
+      std::this_thread::sleep_for(std::chrono::milliseconds(2)); // for one that should not come
+      return kNoRest;
+    }
+    client.make_quiet();
+    ++rests;
+    return kWatched;
+  });
+  for (int rest = 1; rest <= kRests; ++rest) {
+    EXPECT_TRUE(comes_true([&] { return rests == rest; }));
+    client.make_readable();
+  }
+  EXPECT_TRUE(comes_true([&] { return rests > kRests; }));
+  EXPECT_EQ(seen.size(), 1);
+}
+
+/// Then it keeps its thread, and the other one stays as fresh as it is.
+TEST(ProgressThreads, OnlyABusyOneMayStayAndOnlyWhileAnotherOneListens) {
+  const auto threads = patient_threads();
+  std::atomic<bool> is_over = false;
+  std::atomic<std::thread::id> busy_ones;
+  Client alone(threads, [&](Wakening) {
+    EXPECT_FALSE(alone.may_stay());
+    return alone.turns() < 100 ? kNoRest : Rest();
+  });
+  EXPECT_TRUE(comes_true([&] { return alone.turns() > 100; }));
+  Client small(threads, [&](Wakening) {
+    EXPECT_NE(std::this_thread::get_id(), busy_ones.load());
+    return kWatched;
+  });
+  EXPECT_TRUE(comes_true([&] { return small.turns() == 1; }));
+  std::atomic<int> stays = 0;
+  Client busy(threads, [&](Wakening) {
+    take_a_moment();
+    if (busy.may_stay()) {
+      busy_ones = std::this_thread::get_id();
+      ++stays;
+    }
+    EXPECT_TRUE(busy.turns() > 3 || !busy.may_stay()) << "after so few turns";
+    return is_over ? Rest() : kNoRest;
+  });
+  for (int call = 0; call < 50; ++call) {
+    const int before = stays;
+    const int turns = small.turns();
+    EXPECT_TRUE(comes_true([&] { return stays > before; }));
+    small.call();
+    EXPECT_TRUE(comes_true([&] { return small.turns() > turns; }));
+    EXPECT_FALSE(small.may_stay());
+  }
+  is_over = true;
+}
+
+TEST(ProgressThreads, NeitherOfTwoBusyOnesStarves) {
+  constexpr int kTurns = 200;
+  const auto threads = patient_threads();
+  std::array<std::atomic<int>, 2> turns{};
+  const auto body = [&](std::size_t self) {
+    return [&turns, self](Wakening) {
+      take_a_moment();
+      const bool is_over = ++turns[self] > kTurns && turns[1 - self] > kTurns;
+      return is_over ? Rest() : kNoRest;
+    };
+  };
+  Client one(threads, body(0));
+  Client other(threads, body(1));
+  EXPECT_TRUE(comes_true([&] { return turns[0] > kTurns && turns[1] > kTurns; }));
 }
 
 /// A callback that takes long, or a NIC that does not end its requests.

@@ -318,7 +318,9 @@ bool GroupDriver::wait_until(Request& request, Deadline deadline) {
     call_back(lock);
     return requests_.outcome_of(request);
   }
-  ++waiters_;
+  if (++waiters_ == 1 && is_staying_) {
+    end_sleep();
+  }
   for (Deadline now = Clock::now(); !requests_.is_over(request) && now < deadline;
        now = left_ = Clock::now()) {
     if (may_step()) {
@@ -357,7 +359,7 @@ bool GroupDriver::may_hear_control() {
 }
 
 /// By a thread of the process's.
-Rest GroupDriver::attend(Wakening wakening) {
+Rest GroupDriver::attend(Wakening wakening, Deadline stay) {
   const bool hears_control = wakening == Wakening::by_descriptor && may_hear_control();
   Lock lock(mutex_);
   is_asleep_ = false;
@@ -382,7 +384,15 @@ Rest GroupDriver::attend(Wakening wakening) {
   if (callers_come_often()) {
     return until_pause();
   }
-  return step(lock, Deadline::min()) || !may_sleep() ? kNoRest : sleep(lock);
+  return step_and_stay(lock, stay) || !may_sleep() ? kNoRest : sleep(lock);
+}
+
+/// True: there may be more to do at once.
+bool GroupDriver::step_and_stay(Lock& lock, Deadline stay) {
+  is_staying_ = stay != Deadline::min();
+  const bool moved = step(lock, stay);
+  is_staying_ = false;
+  return moved || Clock::now() < stay;
 }
 
 /// Callers drive, or nobody does any more. Waking a thread costs a caller as much as the rest of a

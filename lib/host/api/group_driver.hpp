@@ -114,7 +114,8 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   using Lock = std::unique_lock<std::mutex>;
   class Pause;
 
-  Rest attend(Wakening wakening) override;
+  Rest attend(Wakening wakening, Deadline stay) override;
+  bool step_and_stay(Lock& lock, Deadline stay);
   Rest leave_it_to_others();
   Rest until_pause();
   bool may_hear_control();
@@ -174,6 +175,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   bool closing_ = false;
   std::atomic<bool> is_aborted_ = false; // written with the lock
   std::string why_aborted_;
+  bool is_staying_ = false;    // the process's thread, which may sleep within its step
   bool is_asleep_ = false;     // the process's thread, until there is work
   bool is_resting_ = false;    // the same, until somebody ends it
   bool is_pausing_ = false;    // the same, until callers come no more

@@ -22,8 +22,11 @@
 namespace weir::host {
 namespace {
 
-// How long a group may hold up the others, or share their thread with others that are as busy.
-constexpr std::chrono::milliseconds kPatience{2};
+// Turns without a rest that make a group busy. A small call takes two or three.
+constexpr unsigned kBusyTurns = 4;
+// How long the thread of a busy group stays for what comes next. Longer than a scheduler's slices,
+// by which the other ranks, or the switch, may be late.
+constexpr std::chrono::milliseconds kStay{10};
 constexpr std::size_t kMostSpareThreads = 1;
 constexpr std::size_t kEventsAtOnce = 32;
 
@@ -38,7 +41,10 @@ struct Registered {
 };
 
 void set_timer(const Socket& timer, std::chrono::nanoseconds after) {
-  const itimerspec time{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = after.count()}};
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  const itimerspec time{.it_interval = {},
+                        .it_value = {.tv_sec = after.count() / kNanoseconds,
+                                     .tv_nsec = after.count() % kNanoseconds}};
   timerfd_settime(timer.get(), 0, &time, nullptr);
 }
 
@@ -50,8 +56,9 @@ void await(const Socket& timer) {
 
 } // namespace
 
-ProgressThreads::Seat::Seat(Attended& attended, int descriptor)
-    : attended_(attended), descriptor_(descriptor), threads_(of_process()) {
+ProgressThreads::Seat::Seat(Attended& attended, int descriptor,
+                            std::shared_ptr<ProgressThreads> threads)
+    : attended_(attended), descriptor_(descriptor), threads_(std::move(threads)) {
   threads_->add(*this);
 }
 
@@ -74,8 +81,8 @@ std::shared_ptr<ProgressThreads> ProgressThreads::of_process() {
   return threads;
 }
 
-ProgressThreads::ProgressThreads()
-    : events_([] { return epoll_create1(EPOLL_CLOEXEC); }),
+ProgressThreads::ProgressThreads(std::chrono::nanoseconds patience)
+    : patience_(patience), events_([] { return epoll_create1(EPOLL_CLOEXEC); }),
       alarm_([] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC); }) {
   if (!events_ || !alarm_) {
     fail_to_wait("no descriptor for the threads of groups");
@@ -162,11 +169,13 @@ void ProgressThreads::run(Duty duty) {
 
 /// Returns when another thread waits for events and there is nothing else to do.
 void ProgressThreads::serve(Lock& lock) {
+  Seat* last = nullptr; // whose turn has just been
   while (!is_over_) {
     const Deadline now = Clock::now();
-    if (Seat* const seat = next_seat(now)) {
+    if (Seat* const seat = next_seat(last, now)) {
       seat->since_ = now;
       attend(lock, *seat);
+      last = seat;
     } else if (is_waiting_) {
       if (end_of_rests() < end_of_wait_) {
         end_wait();
@@ -174,6 +183,7 @@ void ProgressThreads::serve(Lock& lock) {
       return;
     } else {
       wait(lock);
+      last = nullptr; // it may have left
     }
   }
 }
@@ -182,8 +192,15 @@ bool ProgressThreads::Seat::needs_thread(Deadline now) const {
   return !is_attended_ && !is_left_ && (is_called_ || is_readable_ || rest_.end <= now);
 }
 
-/// Whose rest is over, and has been for the most turns of others.
-ProgressThreads::Seat* ProgressThreads::next_seat(Deadline now) {
+bool ProgressThreads::Seat::is_busy() const {
+  return busy_turns_ >= kBusyTurns;
+}
+
+/// Whose rest is over, and has been for the most turns of others. But who may stay does.
+ProgressThreads::Seat* ProgressThreads::next_seat(Seat* last, Deadline now) {
+  if (last != nullptr && may_stay(*last) && last->needs_thread(now)) {
+    return last;
+  }
   Seat* next = nullptr;
   for (Seat* const seat : seats_) {
     if (seat->needs_thread(now) && (next == nullptr || seat->turn_ < next->turn_)) {
@@ -198,12 +215,14 @@ void ProgressThreads::attend(Lock& lock, Seat& seat) {
   seat.is_called_ = false;
   seat.is_attended_ = true;
   disarm(seat);
+  const Deadline stay = may_stay(seat) ? seat.since_ += kStay : Deadline::min();
   lock.unlock();
-  const Rest rest =
-      seat.attended_.attend(is_readable ? Wakening::by_descriptor : Wakening::by_call_or_clock);
+  const Rest rest = seat.attended_.attend(
+      is_readable ? Wakening::by_descriptor : Wakening::by_call_or_clock, stay);
   lock.lock();
   seat.is_attended_ = false;
   seat.rest_ = rest;
+  seat.busy_turns_ = rest.end == kNoRest.end ? seat.busy_turns_ + 1 : 0;
   seat.turn_ = ++turns_;
   if (seat.is_left_) {
     left_.notify_all();
@@ -212,8 +231,17 @@ void ProgressThreads::attend(Lock& lock, Seat& seat) {
   if (rest.is_watched) {
     arm(seat);
   } else if (armed_ != 0 && !is_waiting_) {
+    if (seat.is_busy()) {
+      call_helper();
+    }
     collect(); // events of others: this one may be busy for long, and nobody else hears them
   }
+}
+
+/// Where threads share CPUs, one that has computed for long is late. So it keeps this group, and
+/// the one that waits, and has slept, attends to the others.
+bool ProgressThreads::may_stay(const Seat& seat) const {
+  return is_waiting_ && seat.is_busy();
 }
 
 void ProgressThreads::arm(Seat& seat) {
@@ -230,6 +258,7 @@ void ProgressThreads::disarm(Seat& seat) {
 /// Until there is an event, or a rest is over.
 void ProgressThreads::wait(Lock& lock) {
   is_waiting_ = true;
+  is_helper_called_ = false;
   end_of_wait_ = end_of_rests();
   const Deadline end = end_of_wait_;
   lock.unlock();
@@ -284,6 +313,7 @@ void ProgressThreads::wait_to_help(Lock& lock) {
     is_alarm_set_ = false;
   }
   has_helper_ = false;
+  is_helper_called_ = false;
   if (!is_over_) {
     provide_helper();
     join_ended(lock);
@@ -292,17 +322,27 @@ void ProgressThreads::wait_to_help(Lock& lock) {
 
 void ProgressThreads::set_alarm() {
   is_alarm_set_ = true;
-  set_timer(alarm_, kPatience);
+  set_timer(alarm_, patience_);
+}
+
+/// To wait for events, which a busy group's thread would only hear between its turns.
+void ProgressThreads::call_helper() {
+  if (!std::exchange(is_helper_called_, true) && has_helper_) {
+    set_timer(alarm_, std::chrono::nanoseconds(1));
+  }
 }
 
 /// No thread waits for events: one has been with a group for long, or a group that is busy all the
 /// time waits for its turn.
 bool ProgressThreads::is_held_up(Deadline now) const {
-  if (is_waiting_ || now < busy_since_ + kPatience) {
+  if (is_helper_called_) {
+    return true;
+  }
+  if (is_waiting_ || now < busy_since_ + patience_) {
     return false;
   }
   return std::ranges::any_of(seats_, [&](const Seat* seat) {
-    return seat->is_attended_ ? seat->since_ + kPatience <= now : seat->rest_.end == kNoRest.end;
+    return seat->is_attended_ ? seat->since_ + patience_ <= now : seat->rest_.end == kNoRest.end;
   });
 }
 
