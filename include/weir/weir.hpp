@@ -214,7 +214,7 @@ class Request {
           (*called)(status);
         },
         owned.get()));
-    owned.release(); // the callback's
+    static_cast<void>(owned.release()); // the callback's
   }
 
   /// True: it is over; if this call has ended it, test() and wait() throw Error with
