@@ -176,6 +176,20 @@ SHARED_NIC = Part(
     "shared-nic", "all-reduces of ranks behind one NIC, beside plain copying by all of them", "host_bench",
 )
 
+BESIDE = Part(
+    "beside", "small calls beside large ones of another group, in one process of each rank or in two", "beside_rank",
+    script="beside.py", more_targets=("app/weir",),
+    tables=tuple(
+        Table(f"{title}, calls that end in a {way}" if way == "callback" else f"{title}, calls that are waited for", name, "bytes",
+              "processes", {"way": way}, beside=beside, shows_ratio=shows_ratio)
+        for way in ("callback", "wait")
+        for title, name, beside, shows_ratio in (
+            ("Median of a small call: beside / alone, us", "beside", "alone", False),
+            ("The same as a ratio", "beside", "", True),
+            ("99th percentile: beside / alone, us", "beside p99", "alone p99", False),
+            ("A large call beside small ones, over one alone", "large beside", "", True))),
+)
+
 SPARSE_FIGURES = {"weir": "Weir", "flare": "Flare's pairs", "omnireduce": "OmniReduce's blocks of 256"}
 
 SPARSE = Part(
@@ -266,6 +280,7 @@ PARTS = (
     SMALL_MESSAGES,
     PARALLEL_RINGS,
     SHARED_NIC,
+    BESIDE,
     SPARSE,
     Part("lookup", "whose a RoCE frame's addresses are: the pair table beside one whose hash has no key", "lookup_bench"),
     RIVALS,
