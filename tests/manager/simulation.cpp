@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// The manager's loop over a simulated store, switches, network, clock and owners: managers that
-/// are killed and paused, leases that are revoked, a store that does not answer, messages that are
-/// lost, late and doubled, switches that restart, withdraw and refuse. After each step it is looked
-/// whether M1 to M7 of docs/fabric.md hold.
+/// are killed and paused, or in doubt whether they lead, leases that are revoked, a store that does
+/// not answer, messages that are lost, late and doubled, switches that restart, withdraw and
+/// refuse. After each step it is looked whether M1 to M7 of docs/fabric.md hold.
 
 #include "jobs/loop.hpp"
 #include "jobs/ring_messages.hpp"
@@ -152,8 +152,13 @@ class StoreOf : public store::Store {
   std::optional<std::vector<store::Item>> read_all() override;
   std::optional<std::string> read(const std::string& key) override;
   store::Written write(std::span<const store::Change> changes) override;
+  store::Leadership leadership() override;
+
+  Time doubted_until = 0;
 
  private:
+  bool is_down() const;
+
   World& world_;
   const std::uint64_t term_;
 };
@@ -209,6 +214,7 @@ struct Instance : Outside {
 
   using OrderAnswer = std::function<void(const Outcome&)>;
 
+  void expect_lead();
   OrderAnswer answer_to(SwitchIndex at, const v1::FabricOrder& order);
 
   /// A message comes to it, if it runs; a paused one gets it later.
@@ -263,8 +269,17 @@ struct World {
   bool has_news = false;                                                  // for the rules
 };
 
+store::Leadership StoreOf::leadership() {
+  return {.standing = world_.clock.now < doubted_until ? store::Standing::in_doubt
+                                                       : store::Standing::leads};
+}
+
+bool StoreOf::is_down() const {
+  return world_.shared.is_down || world_.clock.now < doubted_until;
+}
+
 std::optional<std::vector<store::Item>> StoreOf::read_all() {
-  if (world_.shared.is_down) {
+  if (is_down()) {
     return std::nullopt;
   }
   std::vector<store::Item> items;
@@ -275,7 +290,7 @@ std::optional<std::vector<store::Item>> StoreOf::read_all() {
 }
 
 std::optional<std::string> StoreOf::read(const std::string& key) {
-  if (world_.shared.is_down) {
+  if (is_down()) {
     return std::nullopt;
   }
   const auto found = world_.shared.items.find(key);
@@ -283,8 +298,8 @@ std::optional<std::string> StoreOf::read(const std::string& key) {
 }
 
 store::Written StoreOf::write(std::span<const store::Change> changes) {
-  const bool is_lost = world_.shared.is_down || (world_.is_bad() && world_.dice.one_in(60));
-  const bool is_done = !world_.shared.is_down && (!is_lost || world_.dice.one_in(2));
+  const bool is_lost = is_down() || (world_.is_bad() && world_.dice.one_in(60));
+  const bool is_done = !is_down() && (!is_lost || world_.dice.one_in(2));
   if (world_.shared.leader != term_ && !is_lost) {
     return store::Written::fenced;
   }
@@ -331,7 +346,14 @@ void World::send(std::function<void()> deliver) {
   clock.in(dice.one_in(15) ? usual + dice.below(12'000) : usual, std::move(deliver));
 }
 
+void Instance::expect_lead() {
+  if (store.leadership().standing != store::Standing::leads) {
+    throw Broken("M4: an order of a manager that does not know whether it leads");
+  }
+}
+
 void Instance::claim(SwitchIndex at, const v1::ClaimFabricRequest& request) {
+  expect_lead();
   auto answered = std::make_shared<bool>(false);
   const auto answer = [this, at, answered](Outcome outcome, v1::ClaimFabricResponse response) {
     receive([=, this](Loop& loop) {
@@ -409,6 +431,7 @@ Instance::OrderAnswer Instance::answer_to(SwitchIndex at, const v1::FabricOrder&
 }
 
 void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
+  expect_lead();
   const OrderAnswer answer = answer_to(at, request.order());
   world.send([this, at, request, answer] {
     SimSwitch& to = world.switches[at];
@@ -448,6 +471,7 @@ void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
 }
 
 void Instance::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
+  expect_lead();
   const OrderAnswer answer = answer_to(at, request.order());
   world.send([this, at, request, answer] {
     SimSwitch& to = world.switches[at];
@@ -634,7 +658,7 @@ void World::elect() {
 void World::fault() {
   Instance& last = *instances.back();
   const SwitchIndex at = static_cast<SwitchIndex>(dice.below(switches.size()));
-  switch (dice.below(9)) {
+  switch (dice.below(10)) {
   case 0:
     last.is_over = true;
     clock.in(5000, [this] { elect(); });
@@ -659,6 +683,9 @@ void World::fault() {
   case 6:
     switches[at].is_cut = true;
     clock.in(dice.below(20'000), [this, at] { switches[at].is_cut = false; });
+    break;
+  case 7:
+    last.store.doubted_until = clock.now + dice.below(10'000);
     break;
   default:
     break;
