@@ -48,7 +48,7 @@ constexpr const char* kTail =
     "\n"
     "Exit status: 0 after SIGTERM or SIGINT; 1 when it cannot begin; 2 for wrong options or a "
     "wrong\n"
-    "configuration; 3 when another manager leads the fabric.\n";
+    "configuration; 3 when it led, and another manager leads since.\n";
 
 struct Options {
   bool is_check = false;

@@ -219,7 +219,7 @@ TEST_F(EtcdStores, AnOldLeaderWritesNothing) {
   const auto other = etcd_.stand_by("other");
   Stranger().remove(Stranger().leader_of(etcd_.fabric()));
   ASSERT_TRUE(test::comes_true([&] { return leads(*other); }));
-  ASSERT_TRUE(leads(*one)) << "it does not know yet";
+  ASSERT_TRUE(test::comes_true([&] { return leads(*one); })) << "it does not know yet";
   EXPECT_EQ(put(*one, "job/1", "late"), Written::fenced);
   EXPECT_EQ(one->leadership().standing, Standing::over);
   EXPECT_EQ(other->read("job/1"), "one");
