@@ -3,6 +3,7 @@
 /// `lcores: auto`: machines and work to do, and who gets which CPU. A choice is written
 /// "0 | 1, 2": the control lcore's CPU, and those that carry packets.
 
+#include "control/cpu_quota.hpp"
 #include "control/cpus.hpp"
 #include "control/lcore_choice.hpp"
 #include "control/own_lcores.hpp"
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -116,6 +118,68 @@ TEST(LcoreChoice, SaysHowManyCoresItLeavesFree) {
   EXPECT_THAT(choice.reasons,
               ElementsAre("control on CPU 0; rx, worker and tx on CPU 1",
                           "1 ring and 4 ports keep 1 worker busy: 6 more cores are left free"));
+}
+
+TEST(LcoreChoice, SpinsNoLongerThanTheKernelGrants) {
+  LcoreDemand demand{.rings = 8, .ports = 8, .quota = 3.9};
+  const LcoreChoice limited = choose_lcores(cores(8), demand, near);
+  EXPECT_EQ(written(limited), "0 | 1, 2");
+  EXPECT_THAT(limited.reasons, ElementsAre(HasSubstr("on each of CPUs 1, 2"),
+                                           "the kernel grants 3.9 CPUs' time (cpu.max of a control "
+                                           "group): room for control and 2 workers"));
+  demand.quota = 1.9;
+  const LcoreChoice one = choose_lcores(cores(8), demand, near);
+  ASSERT_EQ(one.lcores.size(), 1u);
+  EXPECT_EQ(one.lcores[0].idle, config::Idle::sleep);
+  demand.quota = 16;
+  EXPECT_EQ(chosen(cores(8), demand), "0 | 1, 2, 3, 4, 5, 6, 7");
+}
+
+/// Files as cgroups(7) has them, below a folder of the test's own.
+class CpuQuota : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(root_); }
+
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text;
+  }
+
+  std::optional<double> quota_of(const std::string& process) const {
+    write("self", process);
+    return cpu_quota(root_ / "self", root_);
+  }
+
+ private:
+  const std::filesystem::path root_ =
+      std::filesystem::temp_directory_path() / fmt::format("weir-cgroup-{}", getpid());
+};
+
+TEST_F(CpuQuota, IsTheLeastOfTheGroupAndThoseAbove) {
+  write("pods/cpu.max", "250000 100000\n");
+  write("pods/one/cpu.max", "max 100000\n");
+  write("pods/one/weir/cpu.max", "800000 200000\n");
+  EXPECT_EQ(quota_of("0::/pods/one/weir\n"), 2.5);
+  EXPECT_EQ(quota_of("0::/pods/one\n"), 2.5);
+}
+
+TEST_F(CpuQuota, IsReadOfVersionOneToo) {
+  write("cpu,cpuacct/box/cpu.cfs_quota_us", "150000\n");
+  write("cpu,cpuacct/box/cpu.cfs_period_us", "100000\n");
+  write("cpuset/box/cpu.cfs_quota_us", "1\n");
+  write("cpuset/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(quota_of("5:cpuset:/box\n4:cpu,cpuacct:/box\n0::/\n"), 1.5);
+}
+
+TEST_F(CpuQuota, IsNoneWhereNothingLimits) {
+  EXPECT_EQ(quota_of("0::/\n"), std::nullopt) << "the root has no such file";
+  EXPECT_EQ(quota_of("not a line\n"), std::nullopt);
+  write("box/cpu.max", "max 100000\n");
+  write("cpu/box/cpu.cfs_quota_us", "-1\n");
+  write("cpu/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(quota_of("4:cpu:/box\n0::/box\n"), std::nullopt);
 }
 
 TEST(Cpus, AreReadAsTheKernelListsThem) {

@@ -48,16 +48,37 @@ std::string things(std::size_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
+constexpr double kQuotaOfTwo = 2; // control and a worker, which both spin
+
+std::string granted(double quota) {
+  return fmt::format("the kernel grants {:.1f} CPUs' time (cpu.max of a control group)", quota);
+}
+
+std::size_t most_beside_control(double quota) {
+  assert(quota >= kQuotaOfTwo);
+  return static_cast<std::size_t>(quota) - 1;
+}
+
 /// Chooses the workers one by one, and says why.
 class Chooser {
  public:
   Chooser(const LcoreDemand& demand, const RoundTrip& round_trip_ns)
       : demand_(demand), round_trip_ns_(round_trip_ns),
-        most_(std::max<std::size_t>(std::min(demand.rings, demand.ports), 1)) {}
+        most_(std::max<std::size_t>(std::min(demand.rings, demand.ports), 1)) {
+    if (demand.quota && most_beside_control(*demand.quota) < most_) {
+      most_ = most_beside_control(*demand.quota);
+      reasons_.push_back(fmt::format("{}: room for control and {}", granted(*demand.quota),
+                                     things(most_, "worker")));
+      is_limited_ = true;
+    }
+  }
 
   std::vector<Cpu> choose(std::span<const Cpu> candidates) {
     std::vector<Cpu> chosen{candidates.front()};
     for (const Cpu& cpu : candidates.subspan(1)) {
+      if (chosen.size() == most_ && is_limited_) {
+        break;
+      }
       if (chosen.size() == most_) {
         tell_enough(candidates.size() - chosen.size() - left_out_);
         break;
@@ -93,9 +114,19 @@ class Chooser {
   const LcoreDemand& demand_;
   const RoundTrip& round_trip_ns_;
   std::size_t most_;
+  bool is_limited_ = false; // by the time that the kernel grants
   std::size_t left_out_ = 0;
   std::vector<std::string> reasons_;
 };
+
+LcoreChoice one_lcore(const Cpu& cpu, std::string why) {
+  LcoreChoice choice;
+  choice.lcores.push_back({.id = cpu.id,
+                           .roles = {Role::control, Role::rx, Role::worker, Role::tx},
+                           .idle = config::Idle::sleep});
+  choice.reasons = {fmt::format("control, rx, worker and tx on CPU {}", cpu.id), std::move(why)};
+  return choice;
+}
 
 std::string summary(const Cpu& control, const std::vector<Cpu>& data) {
   std::vector<unsigned> ids;
@@ -111,16 +142,17 @@ LcoreChoice choose_lcores(std::span<const Cpu> cpus, const LcoreDemand& demand,
                           const RoundTrip& round_trip_ns) {
   assert(!cpus.empty());
   const Cpu& control = control_cpu(cpus, demand.node);
-  Chooser chooser(demand, round_trip_ns);
-  const std::vector<Cpu> data = chooser.choose(data_cpus(cpus, control, demand.node));
-  LcoreChoice choice{.lcores = {}, .reasons = {summary(control, data)}};
-  if (data.front().id == control.id) { // the machine has one CPU
-    choice.lcores.push_back({.id = control.id,
-                             .roles = {Role::control, Role::rx, Role::worker, Role::tx},
-                             .idle = config::Idle::sleep});
-    choice.reasons.emplace_back("there is one CPU, so the lcore sleeps while nothing comes");
-    return choice;
+  const std::vector<Cpu> candidates = data_cpus(cpus, control, demand.node);
+  if (demand.quota && *demand.quota < kQuotaOfTwo) {
+    return one_lcore(candidates.front(),
+                     granted(*demand.quota) + ": one lcore, which sleeps while nothing comes");
   }
+  Chooser chooser(demand, round_trip_ns);
+  const std::vector<Cpu> data = chooser.choose(candidates);
+  if (data.front().id == control.id) { // the machine has one CPU
+    return one_lcore(control, "there is one CPU, so the lcore sleeps while nothing comes");
+  }
+  LcoreChoice choice{.lcores = {}, .reasons = {summary(control, data)}};
   choice.lcores.push_back({.id = control.id, .roles = {Role::control}});
   for (const Cpu& cpu : data) {
     choice.lcores.push_back({.id = cpu.id, .roles = kData});

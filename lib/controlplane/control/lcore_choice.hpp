@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ namespace weir::control {
 struct LcoreDemand {
   std::size_t rings = 0; // those that may come at run time among them
   std::size_t ports = 1;
-  int node = kNoNode; // of most ports
+  int node = kNoNode;          // of most ports
+  std::optional<double> quota; // CPUs' time that the kernel grants, if it is limited
 };
 
 struct LcoreChoice {
@@ -35,7 +37,8 @@ using RoundTrip = std::function<double(unsigned, unsigned)>;
 /// split hands over every frame. There are never more of them than rings, since a second worker of
 /// one ring makes the switch slower (docs/performance.md, "Several lcores"), nor than ports; and
 /// none is so far from the first that a hand-over costs what it gains. Of each core one CPU is
-/// taken, on the ports' NUMA node if any is there. `cpus` may not be empty.
+/// taken, on the ports' NUMA node if any is there. Lcores that spin take no more time than the
+/// kernel grants, or it would stop them for a part of each period. `cpus` may not be empty.
 LcoreChoice choose_lcores(std::span<const Cpu> cpus, const LcoreDemand& demand,
                           const RoundTrip& round_trip_ns);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/own_lcores.hpp"
 
+#include "control/cpu_quota.hpp"
 #include "control/lcore_choice.hpp"
 #include "control/numa.hpp"
 
@@ -30,7 +31,8 @@ int node_of_ports(const std::vector<config::PortConfig>& ports) {
 LcoreDemand demand_of(const config::Config& config) {
   return {.rings = config.rings.size() + config.spare.rings,
           .ports = config.ports.size() + config.spare.ports,
-          .node = node_of_ports(config.ports)};
+          .node = node_of_ports(config.ports),
+          .quota = cpu_quota()};
 }
 
 } // namespace
