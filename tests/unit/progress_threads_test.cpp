@@ -20,8 +20,10 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <sys/eventfd.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -333,7 +335,10 @@ TEST(ProgressThreads, ARestEndsInTimeWhicheverThreadWaits) {
 }
 
 TEST(ProgressThreads, AreTwoForTwoBusyOnesAndOneForAll) {
-  std::thread([] {}).join(); // a sanitizer may have a thread from the first on
+  pid_t first = 0; // a sanitizer may have a thread from then on
+  std::thread([&] { first = gettid(); }).join();
+  const std::string listed = "/proc/self/task/" + std::to_string(first);
+  ASSERT_TRUE(comes_true([&] { return !std::filesystem::exists(listed); }));
   const std::size_t before = threads_of_process();
   std::atomic<bool> is_over = false;
   std::array<std::atomic<bool>, 2> meets{};
