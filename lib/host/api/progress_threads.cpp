@@ -320,7 +320,11 @@ void ProgressThreads::wait_to_help(Lock& lock) {
   }
 }
 
+/// Not at the end, whose alarm it would put off.
 void ProgressThreads::set_alarm() {
+  if (is_over_) {
+    return;
+  }
   is_alarm_set_ = true;
   set_timer(alarm_, patience_);
 }
