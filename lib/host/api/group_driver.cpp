@@ -127,7 +127,14 @@ void GroupDriver::call_back_while_waiting(Lock& lock) {
     --waiters_;
     hand_over();
     call_back(lock);
-    ++waiters_;
+    begin_to_wait();
+  }
+}
+
+/// The first one that waits drives. A thread that sleeps within its step gives way.
+void GroupDriver::begin_to_wait() {
+  if (++waiters_ == 1 && is_staying_) {
+    end_sleep();
   }
 }
 
@@ -318,9 +325,7 @@ bool GroupDriver::wait_until(Request& request, Deadline deadline) {
     call_back(lock);
     return requests_.outcome_of(request);
   }
-  if (++waiters_ == 1 && is_staying_) {
-    end_sleep();
-  }
+  begin_to_wait();
   for (Deadline now = Clock::now(); !requests_.is_over(request) && now < deadline;
        now = left_ = Clock::now()) {
     if (may_step()) {
@@ -387,12 +392,15 @@ Rest GroupDriver::attend(Wakening wakening, Deadline stay) {
   return step_and_stay(lock, stay) || !may_sleep() ? kNoRest : sleep(lock);
 }
 
-/// True: there may be more to do at once.
+/// True: there may be more to do at once. A device that is polled ends each sleep after a moment.
 bool GroupDriver::step_and_stay(Lock& lock, Deadline stay) {
   is_staying_ = stay != Deadline::min();
-  const bool moved = step(lock, stay);
+  bool moved = step(lock, stay);
+  while (!moved && may_sleep() && !callers_come_often() && Clock::now() < stay) {
+    moved = step(lock, stay);
+  }
   is_staying_ = false;
-  return moved || Clock::now() < stay;
+  return moved;
 }
 
 /// Callers drive, or nobody does any more. Waking a thread costs a caller as much as the rest of a

@@ -116,6 +116,7 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
 
   Rest attend(Wakening wakening, Deadline stay) override;
   bool step_and_stay(Lock& lock, Deadline stay);
+  void begin_to_wait();
   Rest leave_it_to_others();
   Rest until_pause();
   bool may_hear_control();
