@@ -124,13 +124,21 @@ TEST(LcoreChoice, SpinsNoLongerThanTheKernelGrants) {
   LcoreDemand demand{.rings = 8, .ports = 8, .quota = 3.9};
   const LcoreChoice limited = choose_lcores(cores(8), demand, near);
   EXPECT_EQ(written(limited), "0 | 1, 2");
-  EXPECT_THAT(limited.reasons, ElementsAre(HasSubstr("on each of CPUs 1, 2"),
-                                           "the kernel grants 3.9 CPUs' time (cpu.max of a control "
-                                           "group): room for control and 2 workers"));
+  EXPECT_THAT(limited.reasons,
+              ElementsAre(HasSubstr("on each of CPUs 1, 2"),
+                          "the kernel grants 3.90 CPUs' time (cpu.max of a control "
+                          "group): room for control and 2 workers"));
   demand.quota = 1.9;
   const LcoreChoice one = choose_lcores(cores(8), demand, near);
   ASSERT_EQ(one.lcores.size(), 1u);
   EXPECT_EQ(one.lcores[0].idle, config::Idle::sleep);
+  EXPECT_EQ(limited.lcores[0].idle, config::Idle::sleep);
+  demand.quota = 1.999;
+  EXPECT_THAT(choose_lcores(cores(8), demand, near).reasons,
+              ElementsAre(testing::_, HasSubstr(" 1.99 ")));
+  demand.quota = 3;
+  EXPECT_THAT(choose_lcores(cores(2), demand, near).reasons, ElementsAre(testing::_))
+      << "it has no more CPUs";
   demand.quota = 16;
   EXPECT_EQ(chosen(cores(8), demand), "0 | 1, 2, 3, 4, 5, 6, 7");
 }
@@ -171,6 +179,12 @@ TEST_F(CpuQuota, IsReadOfVersionOneToo) {
   write("cpuset/box/cpu.cfs_quota_us", "1\n");
   write("cpuset/box/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(quota_of("5:cpuset:/box\n4:cpu,cpuacct:/box\n0::/\n"), 1.5);
+}
+
+TEST_F(CpuQuota, IsReadWhereControllersAreNamedInAnotherOrder) {
+  write("cpu/box/cpu.cfs_quota_us", "300000\n");
+  write("cpu/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(quota_of("4:cpuacct,cpu:/box\n"), 3.0);
 }
 
 TEST_F(CpuQuota, IsNoneWhereNothingLimits) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 namespace weir::control {
 namespace {
@@ -33,7 +34,12 @@ std::optional<Place> place_in(const std::string& line, const path& root) {
   if (controllers.empty()) {
     return Place{root, group};
   }
-  return has_cpu(controllers) ? std::optional(Place{root / controllers, group}) : std::nullopt;
+  if (!has_cpu(controllers)) {
+    return std::nullopt;
+  }
+  std::error_code error; // a folder may name the controllers in another order, with links beside it
+  const path named = root / controllers;
+  return Place{std::filesystem::exists(named, error) ? named : root / "cpu", group};
 }
 
 /// Microseconds of each period, or "max" or -1, which is no number of them.

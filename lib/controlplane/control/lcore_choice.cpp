@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace weir::control {
 namespace {
@@ -48,10 +49,12 @@ std::string things(std::size_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
-constexpr double kQuotaOfTwo = 2; // control and a worker, which both spin
+constexpr double kQuotaOfTwo = 2; // a worker that spins; control, and threads that are no lcores
 
+/// Never more than is granted: 1.99 is not 2.
 std::string granted(double quota) {
-  return fmt::format("the kernel grants {:.1f} CPUs' time (cpu.max of a control group)", quota);
+  return fmt::format("the kernel grants {:.2f} CPUs' time (cpu.max of a control group)",
+                     std::floor(100 * quota) / 100);
 }
 
 std::size_t most_beside_control(double quota) {
@@ -67,8 +70,6 @@ class Chooser {
         most_(std::max<std::size_t>(std::min(demand.rings, demand.ports), 1)) {
     if (demand.quota && most_beside_control(*demand.quota) < most_) {
       most_ = most_beside_control(*demand.quota);
-      reasons_.push_back(fmt::format("{}: room for control and {}", granted(*demand.quota),
-                                     things(most_, "worker")));
       is_limited_ = true;
     }
   }
@@ -76,9 +77,6 @@ class Chooser {
   std::vector<Cpu> choose(std::span<const Cpu> candidates) {
     std::vector<Cpu> chosen{candidates.front()};
     for (const Cpu& cpu : candidates.subspan(1)) {
-      if (chosen.size() == most_ && is_limited_) {
-        break;
-      }
       if (chosen.size() == most_) {
         tell_enough(candidates.size() - chosen.size() - left_out_);
         break;
@@ -105,6 +103,11 @@ class Chooser {
   }
 
   void tell_enough(std::size_t more) {
+    if (is_limited_) {
+      reasons_.push_back(fmt::format("{}: room for control and {}", granted(*demand_.quota),
+                                     things(most_, "worker")));
+      return;
+    }
     reasons_.push_back(fmt::format("{} and {} keep {} busy: {} more {} left free",
                                    things(demand_.rings, "ring"), things(demand_.ports, "port"),
                                    things(most_, "worker"), more,
@@ -114,19 +117,10 @@ class Chooser {
   const LcoreDemand& demand_;
   const RoundTrip& round_trip_ns_;
   std::size_t most_;
-  bool is_limited_ = false; // by the time that the kernel grants
+  bool is_limited_ = false; // by the CPU time that the kernel grants
   std::size_t left_out_ = 0;
   std::vector<std::string> reasons_;
 };
-
-LcoreChoice one_lcore(const Cpu& cpu, std::string why) {
-  LcoreChoice choice;
-  choice.lcores.push_back({.id = cpu.id,
-                           .roles = {Role::control, Role::rx, Role::worker, Role::tx},
-                           .idle = config::Idle::sleep});
-  choice.reasons = {fmt::format("control, rx, worker and tx on CPU {}", cpu.id), std::move(why)};
-  return choice;
-}
 
 std::string summary(const Cpu& control, const std::vector<Cpu>& data) {
   std::vector<unsigned> ids;
@@ -134,6 +128,15 @@ std::string summary(const Cpu& control, const std::vector<Cpu>& data) {
   return fmt::format(
       "control on CPU {}; rx, worker and tx on {}", control.id,
       fmt::format("{} {}", ids.size() == 1 ? "CPU" : "each of CPUs", fmt::join(ids, ", ")));
+}
+
+LcoreChoice one_lcore(const Cpu& cpu, std::string why) {
+  LcoreChoice choice;
+  choice.lcores.push_back({.id = cpu.id,
+                           .roles = {Role::control, Role::rx, Role::worker, Role::tx},
+                           .idle = config::Idle::sleep});
+  choice.reasons = {summary(cpu, {cpu}), std::move(why)};
+  return choice;
 }
 
 } // namespace
@@ -153,7 +156,9 @@ LcoreChoice choose_lcores(std::span<const Cpu> cpus, const LcoreDemand& demand,
     return one_lcore(control, "there is one CPU, so the lcore sleeps while nothing comes");
   }
   LcoreChoice choice{.lcores = {}, .reasons = {summary(control, data)}};
-  choice.lcores.push_back({.id = control.id, .roles = {Role::control}});
+  choice.lcores.push_back({.id = control.id,
+                           .roles = {Role::control},
+                           .idle = demand.quota ? config::Idle::sleep : config::Idle::spin});
   for (const Cpu& cpu : data) {
     choice.lcores.push_back({.id = cpu.id, .roles = kData});
   }

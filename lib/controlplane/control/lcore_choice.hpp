@@ -37,8 +37,9 @@ using RoundTrip = std::function<double(unsigned, unsigned)>;
 /// split hands over every frame. There are never more of them than rings, since a second worker of
 /// one ring makes the switch slower (docs/performance.md, "Several lcores"), nor than ports; and
 /// none is so far from the first that a hand-over costs what it gains. Of each core one CPU is
-/// taken, on the ports' NUMA node if any is there. Lcores that spin take no more time than the
-/// kernel grants, or it would stop them for a part of each period. `cpus` may not be empty.
+/// taken, on the ports' NUMA node if any is there. Those that spin leave
+/// some of the CPU time that the kernel grants to other threads, or it would stop all of them for a
+/// part of each period. `cpus` may not be empty.
 LcoreChoice choose_lcores(std::span<const Cpu> cpus, const LcoreDemand& demand,
                           const RoundTrip& round_trip_ns);
 
