@@ -235,8 +235,8 @@ const Fields<LcoreConfig>& lcore_fields() {
           "what the lcore does; workers without a ring make reductions for the others",
           Effect::restart, kNeeded),
       key<&LcoreConfig::idle>("idle", OneWordOf{kIdleNames},
-                              "what an idle lcore does; one that sleeps does so for 50 µs, and "
-                              "when some 20 ms were without work for 200 µs",
+                              "what an idle lcore does; one that sleeps does so for 50 µs, or "
+                              "200 µs once some 20 ms have brought no work",
                               Effect::restart),
   };
   return fields;

@@ -14,7 +14,7 @@ enum class Idle : std::uint8_t {
 };
 
 /// How long an lcore sleeps after so many rounds without work in a row: not at all, for 50 µs, and
-/// after some 20 ms for 200 µs, which costs a third of the CPU time. The first frame then waits.
+/// after some 20 ms for 200 µs, which costs half of the CPU time. The first frame then waits.
 constexpr std::chrono::microseconds sleep_after(unsigned empty_rounds) {
   constexpr unsigned kRounds = 2000;
   constexpr unsigned kShortRests = 200;
