@@ -32,7 +32,7 @@ RANKS, WINDOW, MESSAGE_BYTES, PATH_MTU = 2, 8, 65536, 1024
 WAYS = ("callback", "wait")
 FIRST_PORT = 7500
 UNDER_WAY_S = 0.05  # until the large calls are
-LARGE_ALONE_S = 0.5
+LARGE_S = 0.5  # for the large calls, alone and beside small ones
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -106,10 +106,13 @@ class Job:
         alone = self.small(size, calls)
         self.start()
         time.sleep(UNDER_WAY_S)
+        end = time.monotonic() + LARGE_S
         beside = self.small(size, calls)
+        while time.monotonic() < end:  # or they would be alone for the longer part
+            self.small(size, calls)
         large_beside = self.stop()
         self.start()
-        time.sleep(LARGE_ALONE_S)
+        time.sleep(LARGE_S)
         large = self.stop()
         return {"beside": figure(beside[0], "us", "alone"), "alone": figure(alone[0], "us"),
                 "beside p99": figure(beside[1], "us", "alone p99"), "alone p99": figure(alone[1], "us"),
