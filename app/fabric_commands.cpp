@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::chrono::seconds kPatienceWithOne{3}; // of several managers
-constexpr int kRounds = 4;                          // over several managers: one of them takes over
+constexpr int kRounds = 5;                          // over several managers: one of them takes over
 constexpr std::chrono::milliseconds kFirstPause{500};
 
 constexpr std::string_view kWords =

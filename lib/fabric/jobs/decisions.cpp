@@ -28,6 +28,7 @@ constexpr std::uint64_t kHellosOfChild = 4; // that wait, each a frame
 constexpr std::uint32_t kUsualMtu = 1024;
 constexpr std::size_t kRequestIdBytes = 16;
 constexpr std::uint32_t kMostTrees = 64;
+constexpr std::size_t kMostRecordBytes = 1 << 20; // a store takes one and a half (etcd)
 
 /// As the switch counts them.
 std::uint64_t frames_per_child(const v1::HoldJobRequest& request) {
@@ -331,6 +332,11 @@ v1::JobRecord Loop::decide(const Caller& caller, const v1::HoldJobRequest& reque
   record.mutable_positions()->Add(placement.position.begin(), placement.position.end());
   record.mutable_hosts()->Add(wish.hosts.begin(), wish.hosts.end());
   record.set_fold_shape(fold_shape_of(record));
+  if (record.ByteSizeLong() > kMostRecordBytes) {
+    throw Refused(Code::exhausted,
+                  fmt::format("the job's record takes {} KiB; allowed: {}; fewer trees or hosts",
+                              record.ByteSizeLong() >> 10, kMostRecordBytes >> 10));
+  }
   if (!request.fold_shape().empty() && request.fold_shape() != record.fold_shape()) {
     throw Refused(Code::impossible,
                   fmt::format("fold_shape: found {}; the trees that there are now have {}, which "

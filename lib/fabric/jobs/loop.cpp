@@ -79,8 +79,28 @@ bool Loop::read_store(Time now) {
       care->second.owner_gone_at = now;
     }
   }
+  for (const SwitchState& state : switches_) {
+    pass_ids_at(state);
+  }
+  for (auto& [id, care] : care_) {
+    if (is_lost_ && care.owner_gone_at) {
+      care.owner_gone_at = now; // who called meanwhile was refused
+    }
+  }
   is_lost_ = false;
   return true;
+}
+
+/// The store may be older than what its managers have made: an id is never used again.
+void Loop::pass_ids_at(const SwitchState& state) {
+  for (const v1::SeenRing& ring : state.seen.rings()) {
+    if (ring.is_managed()) {
+      fabric_.set_next_ring(std::max(fabric_.next_ring(), std::uint64_t{ring.id()} + 1));
+    }
+  }
+  for (const auto& [id, label] : state.labels) {
+    fabric_.set_next_job(std::max(fabric_.next_job(), label.job() + 1));
+  }
 }
 
 void Loop::fence(const std::string& why) {
@@ -116,15 +136,38 @@ void Loop::lose_store(const std::string& why) {
   }
 }
 
+/// If it cannot be stored that a job ends, it is found placing and without an owner.
+void Loop::lose_owner(std::uint64_t job, Time now) {
+  Care& care = care_[job];
+  care.call.reset();
+  care.owner_gone_at = now;
+  if (records_[job].state() == v1::JobRecord::PLACING) {
+    care.is_found = true;
+    care.placing_since = now;
+  }
+}
+
+/// To another manager, which would think that they are gone.
+void Loop::let_callers_go(const std::string& why, Time now) {
+  for (const auto& [call, id] : std::exchange(job_of_call_, {})) {
+    lose_owner(id, now);
+    outside_.end(call, {Code::unavailable, why});
+  }
+  for (const Waiter& waiter : std::exchange(waiters_, {})) {
+    outside_.end(waiter.call, {Code::unavailable, why});
+  }
+}
+
 /// It stops by itself before another one leads. What holds is the fence at the store and at the
 /// switches.
-void Loop::look_at_lead() {
+void Loop::look_at_lead(Time now) {
   const store::Leadership lead = store_.leadership();
   switch (lead.standing) {
   case store::Standing::leads:
     return;
   case store::Standing::in_doubt:
     lose_store("the store does not say who leads; no orders are given, and running jobs go on");
+    let_callers_go("the manager does not know whether it leads", now);
     return;
   case store::Standing::stands_by:
   case store::Standing::over:
@@ -146,7 +189,7 @@ void Loop::step(Time now) {
   if (is_over_) {
     return;
   }
-  look_at_lead();
+  look_at_lead(now);
   look_at_store(now);
   for (SwitchIndex at = 0; at < switches_.size() && !is_over_; ++at) {
     look_at_switch(at, now);
@@ -290,6 +333,7 @@ void Loop::on_seen(SwitchIndex at, const v1::SwitchSeen& seen, Time now) {
       state.labels[ring.id()] = ring.label();
     }
   }
+  pass_ids_at(state);
   std::map<std::string, Time> down;
   for (const v1::SeenPort& port : seen.ports()) {
     if (port.is_down()) {
@@ -594,13 +638,9 @@ void Loop::on_call_ended(CallId call, Time now) {
   if (found != job_of_call_.end()) {
     const std::uint64_t id = found->second;
     job_of_call_.erase(found);
-    Care& care = care_[id];
-    care.call.reset();
-    care.owner_gone_at = now;
+    lose_owner(id, now);
     if (records_[id].state() == v1::JobRecord::PLACING) {
       begin_end(id, "its owner was gone before it had rings", now);
-      // If that could not be stored, a leader finds the job placing and without an owner.
-      care_[id].is_found = true;
     }
   }
   step(now);

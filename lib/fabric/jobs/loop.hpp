@@ -163,7 +163,10 @@ class Loop {
 
   // Steps.
   void step(Time now);
-  void look_at_lead();
+  void look_at_lead(Time now);
+  void let_callers_go(const std::string& why, Time now);
+  void lose_owner(std::uint64_t job, Time now);
+  void pass_ids_at(const SwitchState& state);
   void look_at_store(Time now);
   void look_at_switch(SwitchIndex at, Time now);
   void note_boot(SwitchIndex at, const std::string& boot);

@@ -67,7 +67,7 @@ void Loop::end_job(const Caller& caller, std::uint64_t job, const std::string& w
                 ? fmt::format("{} ended it", caller.name.empty() ? "its owner" : caller.name)
                 : why,
             now);
-  if (is_lost_) {
+  if (is_lost_ || is_over_) { // a manager that leads is to be told
     throw Refused(Code::unavailable, "the manager's store does not answer");
   }
   step(now);
