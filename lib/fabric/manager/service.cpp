@@ -62,6 +62,20 @@ jobs::Caller caller_of(const grpc::CallbackServerContext& context, const Config&
   return {.name = name, .is_operator = is_operator};
 }
 
+/// Who may ask nothing hears so of the manager that leads: another one may have another file.
+struct Asker {
+  std::optional<jobs::Caller> caller;
+  Outcome refused;
+};
+
+Asker asker_of(const grpc::CallbackServerContext& context, const Config& config) {
+  try {
+    return {caller_of(context, config), {}};
+  } catch (const jobs::Loop::Refused& refused) {
+    return {std::nullopt, {refused.code(), refused.what()}};
+  }
+}
+
 class Answer : public grpc::ServerUnaryReactor {
  public:
   void OnDone() override { delete this; }
@@ -146,18 +160,15 @@ grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerCon
     holder = new Holder(*this, call);
     holders_[call] = holder;
   }
-  try {
-    const jobs::Caller caller = caller_of(*context, config_);
-    mailbox_.add([this, call, caller, request = *request] {
-      if (jobs::Loop* const loop = lead_.loop()) {
-        loop->on_hold(call, caller, request, store::boot_time_ms());
-      } else {
-        end(call, no_leader());
-      }
-    });
-  } catch (const jobs::Loop::Refused& refused) {
-    holder->end(status_of({refused.code(), refused.what()}));
-  }
+  mailbox_.add([this, call, asker = asker_of(*context, config_), request = *request] {
+    if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
+      end(call, no_leader());
+    } else if (asker.caller) {
+      loop->on_hold(call, *asker.caller, request, store::boot_time_ms());
+    } else {
+      end(call, asker.refused);
+    }
+  });
   return holder;
 }
 
@@ -198,24 +209,21 @@ void Service::forget(jobs::CallId call) {
 template <typename Work>
 grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work work) {
   auto* const answer = new Answer;
-  try {
-    const jobs::Caller caller = caller_of(*context, config_);
-    mailbox_.add([this, answer, caller, work = std::move(work)] {
-      Outcome outcome;
-      try {
-        if (jobs::Loop* const loop = lead_.loop()) {
-          work(*loop, caller);
-        } else {
-          outcome = no_leader();
-        }
-      } catch (const jobs::Loop::Refused& refused) {
-        outcome = {refused.code(), refused.what()};
+  mailbox_.add([this, answer, asker = asker_of(*context, config_), work = std::move(work)] {
+    Outcome outcome;
+    try {
+      if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
+        outcome = no_leader();
+      } else if (asker.caller) {
+        work(*loop, *asker.caller);
+      } else {
+        outcome = asker.refused;
       }
-      answer->Finish(status_of(outcome));
-    });
-  } catch (const jobs::Loop::Refused& refused) {
-    answer->Finish(status_of({refused.code(), refused.what()}));
-  }
+    } catch (const jobs::Loop::Refused& refused) {
+      outcome = {refused.code(), refused.what()};
+    }
+    answer->Finish(status_of(outcome));
+  });
   return answer;
 }
 
