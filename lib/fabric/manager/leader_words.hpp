@@ -31,4 +31,11 @@ inline std::string who_leads(const store::Leadership& lead) {
                            end == std::string::npos ? "" : lead.leader.substr(end + 1));
 }
 
+/// The same and what the store complains of, for this manager's log.
+inline std::string who_leads_and_why(const store::Leadership& lead) {
+  return lead.trouble.empty()
+             ? who_leads(lead)
+             : fmt::format("{}; the store says: {}", who_leads(lead), lead.trouble);
+}
+
 } // namespace weir::manager

@@ -235,16 +235,17 @@ Manager::~Manager() = default;
 
 /// Until it leads, or is stopped.
 void Manager::Parts::stand_by() {
-  std::optional<std::string> told;
+  std::string told;
   while (!is_stopped && !loop) {
     const store::Leadership now = store->leadership();
-    if (now.standing == store::Standing::leads) {
-      try_to_lead();
-    } else if (now.standing == store::Standing::over) {
+    if (now.standing == store::Standing::over) {
       stop(who_leads(now));
-    } else if (told != now.leader) {
-      told = now.leader;
-      tell_note("stands_by", fmt::format("{}: {}", config.name, who_leads(now)));
+    } else if (now.standing == store::Standing::leads) {
+      try_to_lead();
+    }
+    if (const std::string words = who_leads_and_why(store->leadership()); !loop && words != told) {
+      told = words;
+      tell_note("stands_by", fmt::format("{}: {}", config.name, words));
     }
     for (const Mailbox::Work& work : mailbox.take(loop ? kNoWait : kLook)) {
       work();

@@ -12,7 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kMemberPatience{600};
 constexpr std::chrono::milliseconds kPause{50}; // between two attempts
 constexpr int kLongestReconnectMs = 1000;
 constexpr std::string_view kSecure = "https://";
@@ -121,21 +120,22 @@ void EtcdCalls::pass_over(std::size_t member) {
 grpc::Status EtcdCalls::try_member(std::size_t member, std::chrono::milliseconds longest,
                                    Connection connection, const Attempt& attempt) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::min(longest, kMemberPatience));
+  context.set_deadline(std::chrono::system_clock::now() + longest);
   context.set_wait_for_ready(connection == Connection::waited_for);
   const Entered entered(*this, context);
   return attempt(*stubs_[member], context);
 }
 
 /// At first those that are connected. A connection is only made anew while a call waits for it.
-grpc::Status EtcdCalls::try_members(const Attempt& attempt) {
-  const Clock::time_point end = Clock::now() + kPatience;
+grpc::Status EtcdCalls::try_members(std::chrono::milliseconds member_patience,
+                                    const Attempt& attempt) {
+  const Clock::time_point end = Clock::now() + std::max(kPatience, member_patience);
   for (std::size_t tries = 0;; ++tries) {
     const std::size_t asked = member();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     const Connection connection =
         tries < stubs_.size() ? Connection::there_already : Connection::waited_for;
-    grpc::Status status = try_member(asked, left, connection, attempt);
+    grpc::Status status = try_member(asked, std::min(left, member_patience), connection, attempt);
     if (!may_be_asked_again(status)) {
       return status;
     }
@@ -147,8 +147,9 @@ grpc::Status EtcdCalls::try_members(const Attempt& attempt) {
   }
 }
 
-grpc::Status EtcdCalls::ask(const std::string& method, const Message& request, Message& response) {
-  return try_members([&](Stub& stub, grpc::ClientContext& context) {
+grpc::Status EtcdCalls::ask(const std::string& method, const Message& request, Message& response,
+                            std::chrono::milliseconds member_patience) {
+  return try_members(member_patience, [&](Stub& stub, grpc::ClientContext& context) {
     Steps steps;
     grpc::Status status;
     const auto call = stub.PrepareUnaryCall(&context, method, request, steps.queue());
@@ -161,7 +162,7 @@ grpc::Status EtcdCalls::ask(const std::string& method, const Message& request, M
 
 grpc::Status EtcdCalls::ask_stream(const std::string& method, const Message& request,
                                    Message& response) {
-  return try_members([&](Stub& stub, grpc::ClientContext& context) {
+  return try_members(kMemberPatience, [&](Stub& stub, grpc::ClientContext& context) {
     Steps steps;
     grpc::Status status;
     const auto call = stub.PrepareCall(&context, method, steps.queue());

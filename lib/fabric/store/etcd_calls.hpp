@@ -32,14 +32,16 @@ class EtcdCalls {
   using Message = google::protobuf::MessageLite;
   using Stub = grpc::TemplatedGenericStub<Message, Message>;
 
-  /// A question gets so long, with all members that are tried.
+  /// A question gets so long, with all members that are tried; and each of them so long.
   static constexpr std::chrono::milliseconds kPatience{2000};
+  static constexpr std::chrono::milliseconds kMemberPatience{600};
 
   explicit EtcdCalls(const EtcdAccess& access);
 
   /// The first answer of a member that has one. Its status is UNAVAILABLE or DEADLINE_EXCEEDED:
   /// nobody knows whether it was done, perhaps twice.
-  grpc::Status ask(const std::string& method, const Message& request, Message& response);
+  grpc::Status ask(const std::string& method, const Message& request, Message& response,
+                   std::chrono::milliseconds member_patience = kMemberPatience);
   /// The same, of the first message of a stream to which the request is the only one.
   grpc::Status ask_stream(const std::string& method, const Message& request, Message& response);
 
@@ -69,7 +71,7 @@ class EtcdCalls {
 
   enum class Connection : std::uint8_t { there_already, waited_for };
 
-  grpc::Status try_members(const Attempt& attempt);
+  grpc::Status try_members(std::chrono::milliseconds member_patience, const Attempt& attempt);
   grpc::Status try_member(std::size_t member, std::chrono::milliseconds longest,
                           Connection connection, const Attempt& attempt);
   void pass_over(std::size_t member);

@@ -86,7 +86,12 @@ Leadership EtcdElection::leadership() const {
   const std::lock_guard lock(mutex_);
   const bool is_late = boot_time_ms() >= heard_ms_ + kLeaseMs;
   return {standing_ == Standing::leads && is_late ? Standing::in_doubt : standing_,
-          static_cast<std::uint64_t>(key_.revision), leader_};
+          static_cast<std::uint64_t>(key_.revision), leader_, trouble_};
+}
+
+void EtcdElection::note_answer(const grpc::Status& status) {
+  const std::lock_guard lock(mutex_);
+  trouble_ = status.ok() ? "" : status.error_message();
 }
 
 EtcdElection::Key EtcdElection::key() const {
@@ -140,7 +145,9 @@ bool EtcdElection::grant() {
   etcdserverpb::LeaseGrantResponse response;
   request.set_ttl(kLeaseSeconds);
   const std::uint64_t asked_at = boot_time_ms();
-  const bool is_granted = calls_.ask("/etcdserverpb.Lease/LeaseGrant", request, response).ok();
+  const grpc::Status status = calls_.ask("/etcdserverpb.Lease/LeaseGrant", request, response);
+  const bool is_granted = status.ok();
+  note_answer(status);
   lease_ = is_granted ? response.id() : 0;
   const std::lock_guard lock(mutex_);
   heard_ms_ = is_granted ? asked_at : heard_ms_;
@@ -157,6 +164,7 @@ bool EtcdElection::win() {
   while (!is_stopped()) {
     if (const auto answer = campaign.wait(kBeat)) {
       if (!answer->ok()) {
+        note_answer(*answer);
         pause();
         return false;
       }

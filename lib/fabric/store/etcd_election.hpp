@@ -36,6 +36,8 @@ class EtcdElection {
   bool is_heard() const;
   /// A transaction has found that another leads.
   void lose();
+  /// What etcd said last, if it is no good: leadership() has it.
+  void note_answer(const grpc::Status& status);
 
  private:
   class Campaign;
@@ -61,6 +63,7 @@ class EtcdElection {
   Standing standing_ = Standing::stands_by;
   Key key_;
   std::string leader_;
+  std::string trouble_;
   std::uint64_t heard_ms_ = 0; // when the last question was asked that the lease's keeper answered
   bool is_stopped_ = false;
   std::thread thread_; // the last: it uses all others

@@ -5,14 +5,16 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <etcd/rpc.pb.h>
 #include <utility>
 
 namespace weir::store {
 namespace {
 
-constexpr const char* kElection = "leader"; // the election's keys lie below it
-constexpr const char* kWritten = "written"; // each transaction writes it
+constexpr const char* kElection = "leader";         // the election's keys lie below it
+constexpr const char* kWritten = "written";         // each transaction writes it
+constexpr std::chrono::seconds kPatienceForAll{10}; // for the records of a large fabric
 
 bool is_record(const std::string& key) {
   return key != kWritten && !key.starts_with(std::string(kElection) + "/");
@@ -25,7 +27,9 @@ struct EtcdStore::Parts {
       : prefix(fmt::format("/weir/{}/", fabric)), calls(access),
         election(calls, prefix + kElection, manager) {}
 
-  std::optional<etcdserverpb::RangeResponse> range(const std::string& key, const std::string& end);
+  std::optional<etcdserverpb::RangeResponse>
+  range(const std::string& key, const std::string& end,
+        std::chrono::milliseconds patience = EtcdCalls::kMemberPatience);
   bool find_last_write();
   etcdserverpb::TxnRequest transaction(std::span<const Change> changes) const;
   Written look_why(const etcdserverpb::TxnResponse& response);
@@ -51,23 +55,26 @@ Leadership EtcdStore::leadership() {
   return parts_->election.leadership();
 }
 
-std::optional<etcdserverpb::RangeResponse> EtcdStore::Parts::range(const std::string& key,
-                                                                   const std::string& end) {
+std::optional<etcdserverpb::RangeResponse>
+EtcdStore::Parts::range(const std::string& key, const std::string& end,
+                        std::chrono::milliseconds patience) {
   etcdserverpb::RangeRequest request;
   etcdserverpb::RangeResponse response;
   request.set_key(key);
   request.set_range_end(end);
-  if (!election.is_heard() || !calls.ask("/etcdserverpb.KV/Range", request, response).ok()) {
+  if (!election.is_heard()) {
     return std::nullopt;
   }
-  return response;
+  const grpc::Status status = calls.ask("/etcdserverpb.KV/Range", request, response, patience);
+  election.note_answer(status);
+  return status.ok() ? std::optional(std::move(response)) : std::nullopt;
 }
 
 std::optional<std::vector<Item>> EtcdStore::read_all() {
   Parts& parts = *parts_;
   std::string end = parts.prefix;
   end.back() = '/' + 1;
-  const auto response = parts.range(parts.prefix, end);
+  const auto response = parts.range(parts.prefix, end, kPatienceForAll);
   if (!response) {
     return std::nullopt;
   }
@@ -160,7 +167,10 @@ Written EtcdStore::write(std::span<const Change> changes) {
   }
   ++parts.writes;
   etcdserverpb::TxnResponse response;
-  if (!parts.calls.ask("/etcdserverpb.KV/Txn", parts.transaction(changes), response).ok()) {
+  const grpc::Status status =
+      parts.calls.ask("/etcdserverpb.KV/Txn", parts.transaction(changes), response);
+  parts.election.note_answer(status);
+  if (!status.ok()) {
     return Written::lost;
   }
   if (!response.succeeded()) {
