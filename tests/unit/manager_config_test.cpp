@@ -29,10 +29,11 @@ constexpr const char* kTopology =
 
 class StoreOfConfig : public testing::Test {
  protected:
-  Config load(const std::string& store, const std::string& fabric = "lab") const {
+  Config load(const std::string& store, const std::string& fabric = "lab",
+              const std::string& more = "") const {
     write("topology.yaml", kTopology);
-    write("manager.yaml", "fabric: " + fabric + "\nlisten: [\"unix:/m\"]\nstore: { " + store +
-                              " }\ntopology: topology.yaml\n");
+    write("manager.yaml", "fabric: " + fabric + more + "\nlisten: [\"unix:/m\"]\nstore: { " +
+                              store + " }\ntopology: topology.yaml\n");
     return load_config(folder_.path() / "manager.yaml");
   }
 
@@ -86,6 +87,9 @@ TEST_F(StoreOfConfig, IsRefusedWithWhatWouldBeRight) {
   EXPECT_THAT([&] { load("etcd: [\"http://127.0.0.1:1\"]", "a/b"); },
               ThrowsMessage<yaml::Error>(EndsWith(
                   "fabric: found \"a/b\"; allowed: a name without '/', which parts etcd's keys")));
+  EXPECT_THAT([&] { load("sqlite: f", "lab", "\nname: mgr 1"); },
+              ThrowsMessage<yaml::Error>(
+                  EndsWith("name: found \"mgr 1\"; allowed: a name without blanks")));
 }
 
 } // namespace

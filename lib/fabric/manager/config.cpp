@@ -260,6 +260,18 @@ void check_tenants(const Reader& root, const jobs::Site& site) {
 
 } // namespace
 
+/// Switches keep it beside its term, on a line.
+std::string name_of(const Reader& root) {
+  if (!root.at("name").is_present()) {
+    return host_name();
+  }
+  const std::string name = root.at("name").text("a name");
+  if (name.find_first_of(" \t\n") != std::string::npos) {
+    root.at("name").fail(yaml::in_quotes(name), "a name without blanks");
+  }
+  return name;
+}
+
 Config load_config(const std::filesystem::path& file) {
   const Reader root = Reader::parse(text_of(file), file.string());
   constexpr std::array<std::string_view, 10> keys{"fabric",  "name",     "listen", "tls",
@@ -268,7 +280,7 @@ Config load_config(const std::filesystem::path& file) {
   root.expect_map(keys);
   const std::filesystem::path topology =
       file.parent_path() / root.at("topology").text("the topology's file");
-  Config config{.name = root.at("name").is_present() ? root.at("name").text("a name") : host_name(),
+  Config config{.name = name_of(root),
                 .listen = names_in(root.at("listen"), "addresses"),
                 .tls = read_tls(root.at("tls")),
                 .sqlite = {},
