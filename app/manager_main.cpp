@@ -117,22 +117,37 @@ class Pages {
   net::HttpResponder responder_;
 };
 
+/// Does something when a signal comes, as long as it is there.
+class SignalWaiter {
+ public:
+  SignalWaiter(const sigset_t& signals, std::function<void()> when_it_comes)
+      : thread_([signals, when_it_comes = std::move(when_it_comes)] {
+          int signal = 0;
+          sigwait(&signals, &signal);
+          when_it_comes();
+        }) {}
+
+  ~SignalWaiter() {
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+
+  SignalWaiter(const SignalWaiter&) = delete;
+  SignalWaiter& operator=(const SignalWaiter&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
 int lead(const manager::Config& config) {
   const sigset_t signals = block_signals();
   manager::Manager manager(config, note);
-  std::thread waiter([&] {
-    int signal = 0;
-    sigwait(&signals, &signal);
-    manager.stop();
-  });
   std::optional<Pages> pages;
   if (!config.metrics.empty()) {
     pages.emplace(manager, config.metrics);
   }
+  const SignalWaiter waiter(signals, [&] { manager.stop(); });
   const std::string fenced = manager.run();
-  pages.reset();
-  pthread_kill(waiter.native_handle(), SIGUSR1);
-  waiter.join();
   if (!fenced.empty()) {
     note("fenced", fenced);
     return kExitFenced;
