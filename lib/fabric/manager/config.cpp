@@ -265,7 +265,7 @@ std::string name_of(const Reader& root) {
   if (!root.at("name").is_present()) {
     return host_name();
   }
-  const std::string name = root.at("name").text("a name");
+  std::string name = root.at("name").text("a name");
   if (name.find_first_of(" \t\n") != std::string::npos) {
     root.at("name").fail(yaml::in_quotes(name), "a name without blanks");
   }
