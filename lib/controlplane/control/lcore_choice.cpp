@@ -16,6 +16,7 @@ using config::Role;
 // Two lcores with two rings or more moved 1.1 times as much as one where a line took 130 ns, and
 // as much as one where it took 370 (docs/lab/scaling.md).
 constexpr double kFarNs = 300;
+constexpr double kQuotaOfTwo = 2; // a worker that spins; control, and threads that are no lcores
 
 const std::vector<Role> kData{Role::rx, Role::worker, Role::tx};
 
@@ -49,8 +50,6 @@ std::string things(std::size_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
-constexpr double kQuotaOfTwo = 2; // a worker that spins; control, and threads that are no lcores
-
 /// Never more than is granted: 1.99 is not 2.
 std::string granted(double quota) {
   return fmt::format("the kernel grants {:.2f} CPUs' time (cpu.max of a control group)",
@@ -68,9 +67,10 @@ class Chooser {
   Chooser(const LcoreDemand& demand, const RoundTrip& round_trip_ns)
       : demand_(demand), round_trip_ns_(round_trip_ns),
         most_(std::max<std::size_t>(std::min(demand.rings, demand.ports), 1)) {
-    if (demand.quota && most_beside_control(*demand.quota) < most_) {
-      most_ = most_beside_control(*demand.quota);
-      is_limited_ = true;
+    if (demand.quota) {
+      const std::size_t most = most_beside_control(*demand.quota);
+      is_limited_ = most < most_;
+      most_ = std::min(most_, most);
     }
   }
 
