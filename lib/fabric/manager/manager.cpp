@@ -99,7 +99,7 @@ struct Manager::Parts : jobs::Outside {
   void start_server();
   void end_server();
   void stand_by();
-  void try_to_lead();
+  void try_to_lead(const store::Leadership& now);
   void begin_to_lead(const jobs::LeaderTerm& term);
   void lead();
   std::shared_ptr<const Answer> view();
@@ -241,7 +241,7 @@ void Manager::Parts::stand_by() {
     if (now.standing == store::Standing::over) {
       stop(who_leads(now));
     } else if (now.standing == store::Standing::leads) {
-      try_to_lead();
+      try_to_lead(now);
     }
     if (const std::string words = who_leads_and_why(store->leadership()); !loop && words != told) {
       told = words;
@@ -254,8 +254,7 @@ void Manager::Parts::stand_by() {
 }
 
 /// A store of one machine that does not answer is broken; of several, it will be back.
-void Manager::Parts::try_to_lead() {
-  const store::Leadership now = store->leadership();
+void Manager::Parts::try_to_lead(const store::Leadership& now) {
   if (const auto term = next_term(*store, now)) {
     begin_to_lead(*term);
   } else if (!config.etcd) {
