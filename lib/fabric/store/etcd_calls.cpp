@@ -48,13 +48,7 @@ bool may_be_asked_again(const grpc::Status& status) {
 /// A call's steps, each of which is waited for.
 class Steps {
  public:
-  ~Steps() {
-    queue_.Shutdown();
-    void* tag = nullptr;
-    bool is_done = false;
-    while (queue_.Next(&tag, &is_done)) {
-    }
-  }
+  ~Steps() { drain(queue_); }
 
   grpc::CompletionQueue* queue() { return &queue_; }
 
@@ -70,6 +64,14 @@ class Steps {
 };
 
 } // namespace
+
+void drain(grpc::CompletionQueue& queue) {
+  queue.Shutdown();
+  void* tag = nullptr;
+  bool is_done = false;
+  while (queue.Next(&tag, &is_done)) {
+  }
+}
 
 EtcdCalls::EtcdCalls(const EtcdAccess& access) {
   for (const std::string& server : access.servers) {

@@ -26,6 +26,9 @@ struct EtcdAccess {
   std::string authority;
 };
 
+/// Ends it when all that was begun with it is over.
+void drain(grpc::CompletionQueue& queue);
+
 /// Calls to the members of one etcd. One of them that does not answer is passed over. Any thread.
 class EtcdCalls {
  public:

@@ -33,11 +33,7 @@ class EtcdElection::Campaign {
 
   ~Campaign() {
     context_.TryCancel();
-    queue_.Shutdown();
-    void* tag = nullptr;
-    bool is_done = false;
-    while (queue_.Next(&tag, &is_done)) {
-    }
+    drain(queue_);
   }
 
   Campaign(const Campaign&) = delete;
