@@ -9,6 +9,7 @@
 #include "control/memory.hpp"
 #include "control/own_lcores.hpp"
 #include "control/placement.hpp"
+#include "control/region_admission.hpp"
 #include "control/work_division.hpp"
 #include "output.hpp"
 #include "ring/ring_set.hpp"
@@ -120,6 +121,9 @@ void tell_in_order(const FileRead& read, Compared compared) {
                     has_trees && compared == Compared::no ? " by itself" : "", config.ports.size(),
                     config.rings.size(), read.needed_mib));
   tell_division(read);
+  for (const std::string& line : control::small_region_shares(config)) {
+    print(line + "\n");
+  }
 }
 
 /// Of one file's rings.

@@ -56,9 +56,30 @@ Event event_of(const control::Reclaimed& reclaimed) {
            {"frames", fmt::format("{}", reclaimed.frames)}}};
 }
 
+Event event_of(const control::RegionNews& news) {
+  const std::string id = fmt::format("{}", news.id);
+  const std::string tenant = news.tenant.empty() ? "-" : news.tenant;
+  if (news.kind == control::RegionNews::Kind::began) {
+    return {EventKind::region_began,
+            fmt::format("region {}: its {} members have said hello", news.id, news.members),
+            {{"region", id}, {"members", fmt::format("{}", news.members)}, {"tenant", tenant}}};
+  }
+  return {
+      EventKind::region_ended,
+      fmt::format("region {}: has ended: {}", news.id, news.why_in_words),
+      {{"region", id}, {"reason", std::string(control::name_of(news.why))}, {"tenant", tenant}}};
+}
+
 Event cut_off_event(const control::TendedRing& ring) {
   return {
       EventKind::ring_cut_off, cut_off_sentence(ring), {{"ring", fmt::format("{}", ring.spec.id)}}};
+}
+
+Event cut_off_event(const control::RegionSeen& region) {
+  return {EventKind::region_cut_off,
+          cut_off_sentence(region),
+          {{"region", fmt::format("{}", region.spec.id)},
+           {"tenant", region.tenant.empty() ? "-" : region.tenant}}};
 }
 
 } // namespace weir::app

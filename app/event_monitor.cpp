@@ -47,6 +47,7 @@ void EventMonitor::see(const control::Look& look) {
   write(tree_links_.look(*look.set, links));
   look_for_refused_hellos(*look.set, links);
   look_for_loops();
+  look_at_regions();
   write(buffers_.look({inspector_.free_mbufs(), inspector_.all_mbufs()}));
   write(neighbours_.look(remembered_by(*look.set, inspector_.tenants())));
   log_.tell_left_out();
@@ -79,6 +80,12 @@ void EventMonitor::look_for_refused_hellos(const ring::RingSet& set,
 
 void EventMonitor::look_for_loops() {
   for (const control::LoopNews& news : loops_.look()) {
+    log_.write(event_of(news));
+  }
+}
+
+void EventMonitor::look_at_regions() {
+  for (const control::RegionNews& news : regions_.take_news()) {
     log_.write(event_of(news));
   }
 }

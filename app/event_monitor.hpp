@@ -5,6 +5,7 @@
 #include "control/loops.hpp"
 #include "control/monitor.hpp"
 #include "control/port_admin.hpp"
+#include "control/region_admin.hpp"
 #include "events/event_log.hpp"
 #include "events/hello_watch.hpp"
 #include "events/resource_watch.hpp"
@@ -17,14 +18,14 @@
 
 namespace weir::app {
 
-/// Writes down what has happened to rings, ports and buffers between two looks. Mends ports whose
-/// interfaces or other ends are back, and closes ports that are in a loop.
+/// Writes down what has happened to rings, regions, ports and buffers between two looks. Mends
+/// ports whose interfaces or other ends are back, and closes ports that are in a loop.
 class EventMonitor : public control::MonitorReader {
  public:
   /// All outlive it.
-  EventMonitor(control::PortAdmin& ports, control::Loops& loops,
+  EventMonitor(control::PortAdmin& ports, control::RegionAdmin& regions, control::Loops& loops,
                const control::Inspector& inspector, events::EventLog& log)
-      : admin_(ports), loops_(loops), inspector_(inspector), log_(log) {}
+      : admin_(ports), regions_(regions), loops_(loops), inspector_(inspector), log_(log) {}
 
   void see(const control::Look& look) override;
   void miss(const lcore::LcoreError& error) override;
@@ -33,9 +34,11 @@ class EventMonitor : public control::MonitorReader {
   void look_at_ports(std::span<const events::PortLink> links);
   void look_for_refused_hellos(const ring::RingSet& set, std::span<const events::PortLink> links);
   void look_for_loops();
+  void look_at_regions();
   void write(const std::vector<events::Event>& news);
 
   control::PortAdmin& admin_;
+  control::RegionAdmin& regions_;
   control::Loops& loops_;
   const control::Inspector& inspector_;
   events::EventLog& log_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view kStandardOutput = "standard output";
 
-int first_error = 0; // of standard output; 0: none
+std::atomic<int> first_error = 0; // of standard output; 0: none
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -37,7 +38,8 @@ OutputError::OutputError(std::string_view file, int error)
 
 void say(std::string_view text) {
   const int error = write_all(stdout, text);
-  first_error = first_error == 0 ? error : first_error;
+  int none = 0;
+  first_error.compare_exchange_strong(none, error);
 }
 
 void print(std::string_view text) {

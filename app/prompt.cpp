@@ -81,7 +81,7 @@ std::string common_prefix(const std::vector<std::string>& words) {
 unsigned char complete(EditLine* editor, int) {
   const LineInfo* line = el_line(editor);
   const std::string typed(line->buffer, line->cursor);
-  const std::vector<std::string> words = session_of(editor).commands.completions(typed);
+  const std::vector<std::string> words = session_of(editor).commands.completions(typed, {});
   if (words.empty()) {
     return CC_ERROR;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "reload_on_signal.hpp"
 
+#include "control/region_admission.hpp"
+
 #include <fmt/format.h>
 
 #include <atomic>
@@ -26,6 +28,17 @@ void tell(const std::vector<config::Change>& changes, const std::string& file,
   }
   if (changes.empty()) {
     log.write({events::EventKind::reloaded, fmt::format("reload: {} says nothing new", file), {}});
+  }
+}
+
+/// Of what is allowed and hardly meant. Why a file is wrong has been said.
+void warn(const std::string& file, events::EventLog& log) {
+  try {
+    for (const std::string& line : control::small_region_shares(config::load_config(file))) {
+      log.write(
+          {events::EventKind::reloaded, fmt::format("reload: {}", line), {{"key", "tenants"}}});
+    }
+  } catch (const config::ConfigError&) {
   }
 }
 
@@ -62,6 +75,7 @@ void reload_if_asked(control::Reload& reload, ServiceManager& service, events::E
   }
   service.tell_reloading();
   apply(reload, log);
+  warn(reload.file(), log);
   service.tell_ready();
 }
 

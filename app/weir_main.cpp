@@ -15,6 +15,7 @@
 #include "control/monitor.hpp"
 #include "control/own_lcores.hpp"
 #include "control/placement.hpp"
+#include "control/region_admission.hpp"
 #include "control/switch.hpp"
 #include "control_events.hpp"
 #include "drain.hpp"
@@ -78,7 +79,8 @@ constexpr const char* kHead =
 
 constexpr const char* kTail =
     "\n"
-    "SIGINT, SIGTERM and quit let running collectives end (drain_s in FILE); a second signal does "
+    "SIGINT, SIGTERM and quit let running collectives and regions end (drain_s in FILE); a second "
+    "signal does "
     "not.\n"
     "Exit: 0 after SIGINT, SIGTERM or quit, files that are in order, and a machine on which the "
     "switch would start; 1 it failed; 2 wrong usage, a mistake in FILE, too little memory, or a "
@@ -352,7 +354,7 @@ void run_switch(const Options& options, const config::Config& config,
   app::FeedWatchdog watchdog(service, log);
   control::LeaseMonitor leases(weir.rings());
   control::LinkMonitor links(weir.ports());
-  app::EventMonitor events(weir.ports(), weir.loops(), weir.inspector(), log);
+  app::EventMonitor events(weir.ports(), weir.regions(), weir.loops(), weir.inspector(), log);
   app::say("weir: ready\n");
   service.tell_ready();
   std::optional<control::Monitor> monitor;
@@ -373,7 +375,7 @@ void run_switch(const Options& options, const config::Config& config,
   wait_for_signal(weir.reload(), service, log, metrics, control);
   service.tell_stopping();
   show_to({&watchdog, &links, &events}); // a ring that drains is not reclaimed
-  app::drain(weir.rings(), weir.inspector(), stop_at_once, service, log);
+  app::drain(weir.rings(), weir.regions(), weir.inspector(), stop_at_once, service, log);
   metrics.end(); // its threads ask no more questions
   control.end(); // nor do these
   telemetry.reset();
@@ -425,6 +427,7 @@ int main(int argc, char** argv) {
       return app::check_files(options.files) == app::Verdict::in_order ? EXIT_SUCCESS : kExitUsage;
     }
     keep_files_private();
+    app::bound_heap();
     app::catch_reload_signal(); // before the file is read for the first time
     config::Config config = config::load_config(options.config);
     if (options.forgotten_tenant) {
@@ -439,8 +442,10 @@ int main(int argc, char** argv) {
     app::check_process_limits(config);
     const Eal eal(eal_arguments(options, config));
     catch_signals();
-    for (const std::string& line : about_lcores) {
-      app::say("weir: " + line + "\n");
+    for (const auto& lines : {about_lcores, control::small_region_shares(config)}) {
+      for (const std::string& line : lines) {
+        app::say("weir: " + line + "\n");
+      }
     }
     run_switch(options, config, first_commands);
     app::finish_log();

@@ -39,6 +39,7 @@ import allreduce  # its scenarios register themselves
 import bad_links  # and these
 import nccl
 import patience
+import regions
 import rings
 import trees
 from fabric import Setup

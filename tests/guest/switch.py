@@ -30,6 +30,8 @@ WEIR_START_S = 60.0
 WEIR_STOP_S = 30.0
 AF_PACKET_OVERHEAD = 84  # 66 bytes before a frame in the kernel's ring, 14 + 4 of Ethernet and VLAN headers
 DPDK_RUNTIME = Path("/var/run/dpdk")
+CONTROL_SOCKET = "control.sock"
+REGIONS_IP = "10.77.0.254"
 
 _numbers = itertools.count()
 
@@ -260,6 +262,10 @@ class Weir(Switch):
     def weirs(self) -> Sequence[Weir]:
         return (self,)
 
+    @property
+    def control_socket(self) -> Path:
+        return self._runtime / CONTROL_SOCKET
+
     def telemetry(self, command: str) -> Any:
         """The telemetry socket's answer to `command` ("/weir/drops", "/ethdev/stats,0"); null: no such command."""
         answer = json.loads(telemetry.ask(self._runtime / "dpdk_telemetry.v2", command))
@@ -289,6 +295,8 @@ def weir_configuration(ports: Mapping[str, str], link_mtu: int, rings: Sequence[
         "lcores:",
         "  - { id: 0, roles: [control], idle: sleep }",
         "  - { id: 1, roles: [rx, worker, tx], idle: sleep }",
+        f'control: {{ listen: ["unix:{DPDK_RUNTIME / file_prefix / CONTROL_SOCKET}"] }}',
+        f'regions: {{ address: {REGIONS_IP}, mac: "02:57:45:00:00:01", rooms: {{ regions: 4, members: 16, frames: 1024 }} }}',
     ]
     if rings:
         lines += ["rings:", *rings]

@@ -100,6 +100,13 @@ struct BadFile {
 
 constexpr std::string_view kMac = "52:54:00:00:00:01";
 
+/// Two regions, before the rings.
+std::string with_regions(std::string_view address, int members) {
+  return fmt::format("regions: {{ address: {}, mac: \"02:57:45:00:00:01\", "
+                     "rooms: {{ regions: 2, members: {}, frames: 64 }} }}\nrings:",
+                     address, members);
+}
+
 std::vector<BadFile> document_rows() {
   return {
       {"empty file", "", "1: (document): found an empty file; allowed: one YAML document"},
@@ -112,11 +119,13 @@ std::vector<BadFile> document_rows() {
       {"a list as the document", "- ports\n",
        "1: (document): found a list; allowed: a map with keys out of eal, ports, lcores, l2, "
        "stations, "
-       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, "
+       "regions, rings"},
       {"a word as the document", "\nports\n",
        "2: (document): found \"ports\"; allowed: a map with keys out of eal, ports, lcores, l2, "
        "stations, "
-       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, "
+       "regions, rings"},
       {"two empty documents", "---\n---\n",
        "2: (document): found a second document; allowed: one YAML document"},
       {"a bracket left open", "ports: [1,\n",
@@ -129,7 +138,8 @@ std::vector<BadFile> document_rows() {
       {"an empty document", "# c\n---\n",
        "2: (document): found nothing; allowed: a map with keys out of eal, ports, lcores, l2, "
        "stations, "
-       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
+       "connections, metrics, control, tenants, operators, spare, state_directory, drain_s, "
+       "regions, rings"},
       {"a comma first", ", ports: []\n",
        "1: (document): found text that is not YAML (no document begins so); allowed: one YAML "
        "document"},
@@ -152,11 +162,11 @@ std::vector<BadFile> key_rows() {
       {"an unknown key", with("l2: {", "vlan: 3\nl2: {"),
        "16: vlan: found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
        "metrics, "
-       "control, tenants, operators, spare, state_directory, drain_s, rings"},
+       "control, tenants, operators, spare, state_directory, drain_s, regions, rings"},
       {"a misspelt key", with("rings:", "ring:"),
        "18: ring: found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
        "metrics, "
-       "control, tenants, operators, spare, state_directory, drain_s, rings; did "
+       "control, tenants, operators, spare, state_directory, drain_s, regions, rings; did "
        "you mean rings?"},
       {"a misspelt key deep inside", with("window: 4", "windw: 4"),
        "20: rings[0].windw: found an unknown key; allowed: id, parallel, window, "
@@ -181,7 +191,7 @@ std::vector<BadFile> key_rows() {
       {"a merge key", with("l2: {", "<<: {}\nl2: {"),
        "16: \"<<\": found an unknown key; allowed: eal, ports, lcores, l2, stations, connections, "
        "metrics, "
-       "control, tenants, operators, spare, state_directory, drain_s, rings"},
+       "control, tenants, operators, spare, state_directory, drain_s, regions, rings"},
       {"a device split at its comma", with("device: \"0000:3b:00.0\"", "device: net_tap1,iface=b"),
        "11: ports[1].\"iface=b\": found an unknown key (a value with a comma needs quotes); "
        "allowed: name, device, "
@@ -189,7 +199,7 @@ std::vector<BadFile> key_rows() {
       {"a list as a key", with("l2: {", "? [a]\n: 1\nl2: {"),
        "16: (document): found a list as a key; allowed: eal, ports, lcores, l2, stations, "
        "connections, "
-       "metrics, control, tenants, operators, spare, state_directory, drain_s, rings"},
+       "metrics, control, tenants, operators, spare, state_directory, drain_s, regions, rings"},
       {"an empty key", with("entries: 1024", "entries: 1024, : 5"),
        "16: l2: found nothing as a key; allowed: aging_s, entries, loop_detection"},
       {"a key twice", with("l2: {", "rings: []\nl2: {"),
@@ -471,6 +481,14 @@ std::vector<BadFile> number_rows() {
       {"more ports than there can be",
        with("rings:", "spare: { rings: 0, members: 0, frames: 0, ports: 31 }\nrings:"),
        "18: spare.ports: found 31, beside 2 ports; allowed: at most 32 ports in all"},
+      {"regions without rooms",
+       with("rings:", "regions: { address: 10.0.0.254, mac: \"02:57:45:00:00:01\" }\nrings:"),
+       "18: regions.rooms: found nothing; allowed: a map with the keys regions, members, frames"},
+      {"regions with a member each", with("rings:", with_regions("10.0.0.254", 3)),
+       "18: regions.rooms.members: found 3, for 2 regions; allowed: at least 4, two of each"},
+      {"regions with the address of a ring's member", with("rings:", with_regions("10.0.0.2", 4)),
+       "18: regions.address: found \"10.0.0.2\", which a member of ring 1 has; allowed: an address "
+       "that no host has"},
   };
 }
 

@@ -658,6 +658,30 @@ TEST(EventLog, BoundsAKindHoweverManyRingsThereAre) {
                                  "[lines_left_out lines=150]"));
 }
 
+TEST(EventLog, HidesNoTenantsLinesForAnotherOne) {
+  std::vector<std::string> lines;
+  EventLog log(std::make_unique<Lines>(lines));
+  const LineLimit::Clock::time_point start{};
+  const auto end = [&](int region, const char* tenant) {
+    const std::string id = fmt::format("{}", region);
+    log.write({EventKind::region_ended, "ended", {{"region", id}, {"tenant", tenant}}}, start);
+  };
+  for (int region = 0; region < 250; ++region) {
+    end(region, "red");
+  }
+  EXPECT_EQ(lines.size(), 100u);
+  lines.clear();
+  end(250, "blue");
+  end(251, "-");
+  EXPECT_THAT(lines, ElementsAre("ended [region_ended region=250 tenant=blue]",
+                                 "ended [region_ended region=251 tenant=-]"));
+  lines.clear();
+  log.tell_left_out(start + std::chrono::seconds(60));
+  EXPECT_THAT(lines,
+              ElementsAre("150 more lines of `region_ended of tenant red` in a minute were left "
+                          "out [lines_left_out lines=150]"));
+}
+
 /// Takes nothing until it is opened.
 class Stuck : public Lines {
  public:

@@ -66,6 +66,16 @@ TEST(Sheet, ARowForEachLabel) {
   EXPECT_EQ(families[0].metric[1].counter.value, 9.0);
 }
 
+TEST(Sheet, ALabelWithinAnother) {
+  Metric of_links = packets();
+  of_links.within = "waited_ms";
+  Sheet sheet;
+  sheet.add(of_links, ranks());
+  const std::vector<MetricFamily> families = sheet.take();
+  ASSERT_EQ(families.at(0).metric.size(), 1U) << "a row with - for a label has no value";
+  EXPECT_EQ(labels_of(families[0].metric[0]), "waited_ms=1500.0 rank=1 ");
+}
+
 TEST(Sheet, RowsOfOneNameAreOneFamily) {
   Metric sent = packets();
   sent.fixed = {"class", "ring"};

@@ -178,6 +178,22 @@ TEST(PortPlan, AMemberThatIsNotTiedMayBeBehindIt) {
   EXPECT_NO_THROW(check_mtu(small, ring));
 }
 
+TEST(PortPlan, AMemberOfARegionThatIsNotTiedMayBeBehindIt) {
+  region::RegionSpec region{.id = 7, .mtu = 4096, .members = {}};
+  region.members = {{.ip = *wire::parse_ip("10.0.0.1"), .port = 1},
+                    {.ip = *wire::parse_ip("10.0.0.2"), .port = {}}};
+  PortConfig small = port("d");
+  try {
+    check_mtu(small, region);
+    ADD_FAILURE() << "4160 bytes fit into 1500";
+  } catch (const PortError& error) {
+    EXPECT_STREQ(error.what(), "port d: mtu: found 1500; allowed: at least 4160, for region 7's "
+                               "members may be behind any port; or `withdraw region 7`");
+  }
+  region.members[1].port = 0;
+  EXPECT_NO_THROW(check_mtu(small, region));
+}
+
 /// RTE_ETH_SPEED_NUM_NONE and _UNKNOWN of virtio's driver and others (rte_ethdev.h).
 TEST(PortLink, HasASpeedOrItIsUnknown) {
   EXPECT_EQ("up" + speed_text(100'000), "up 100000 Mbit/s");

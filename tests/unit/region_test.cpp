@@ -9,6 +9,7 @@
 #include "network/timed_device.hpp"
 #include "region/region.hpp"
 #include "support/sanitized.hpp"
+#include "wire/icrc.hpp"
 #include "wire/parse.hpp"
 #include "wire/psn.hpp"
 
@@ -39,6 +40,8 @@ constexpr std::size_t kMtu = 256;
 constexpr std::uint64_t kBase = 0x7f00'0000'1000;
 constexpr std::uint32_t kKey = 0xabcd;
 constexpr std::uint64_t kHelloId = 1'000'000;
+constexpr std::size_t kOpcodeAt = 14 + 20 + 8; // behind Ethernet, IPv4 and UDP
+constexpr std::uint8_t kCongestion = 0x81;     // CNP (IBTA A17.9.3)
 
 wire::MacAddress mac_of(std::uint16_t member) {
   return {{0x02, 0x30, 0, 0, 0, static_cast<std::uint8_t>(member + 1)}};
@@ -90,6 +93,9 @@ class Host : public network::Station, private network::Plug {
     ASSERT_NE(queue_pair_, nullptr)
         << "the switch sent to member " << member_ << ", which has not said hello";
     watch(frame);
+    if (frame.size() > kOpcodeAt && frame[kOpcodeAt] == kCongestion) {
+      notifications_.emplace_back(frame.begin(), frame.end());
+    }
     device_.receive(frame);
     act();
   }
@@ -117,6 +123,9 @@ class Host : public network::Station, private network::Plug {
 
   /// Immediates in the order in which they came.
   const std::vector<std::uint32_t>& immediates() const { return immediates_; }
+
+  /// CNPs that have come.
+  const std::vector<Bytes>& notifications() const { return notifications_; }
 
   endpoint::QueuePair& queue_pair() { return *queue_pair_; }
 
@@ -244,6 +253,7 @@ class Host : public network::Station, private network::Plug {
   std::size_t posted_ = 0;
   std::size_t completed_ = 0;
   std::vector<std::uint32_t> immediates_;
+  std::vector<Bytes> notifications_;
 };
 
 /// A region among hosts.
@@ -410,15 +420,19 @@ TEST(Region, OpensWhenTheLastHasSaidHello) {
   Plan plan = calm_plan(3);
   plan.starts = {1000, 50'000'000, 2000};
   plan.stacks.assign(3, endpoint::Stack::soft_roce); // whose timer a repeated ACK starts anew
+  plan.spec.members[1].port = 1;
   World world(plan);
+  EXPECT_FALSE(world.region().speaks_by(1)) << "it may never come";
   world.run_for(49'000'000);
   EXPECT_EQ(world.region().state(), State::forming);
+  EXPECT_TRUE(world.region().speaks_by(0) && !world.region().speaks_by(1));
   for (const std::size_t early : {0, 2}) {
     EXPECT_FALSE(world.host(early).is_open());
     EXPECT_EQ(world.host(early).queue_pair().statistics().timeouts, 0u) << "it was kept alive";
   }
   world.run_until([&] { return world.is_done(); });
   EXPECT_EQ(world.region().state(), State::open);
+  EXPECT_TRUE(world.region().speaks_by(1));
 }
 
 TEST(Region, WritesToAllOthers) {
@@ -536,6 +550,48 @@ TEST(Region, BelievesNoGhost) {
   EXPECT_EQ(world.region().held(), 1u);
 }
 
+/// From the member to its end of the switch. Of the zeros that follow the headers the region reads
+/// none, so it has four of the sixteen.
+Bytes congestion_notification(World& world, std::uint16_t member) {
+  Bytes bytes(kLongestFrame);
+  bytes.resize(endpoint::PacketWriter(world.host(member).queue_pair().config())
+                   .write_acknowledge(bytes, {0, 0, 0}));
+  bytes[kOpcodeAt] = kCongestion;
+  wire::ParsedBytes frame{bytes.data(), static_cast<std::uint32_t>(bytes.size())};
+  frame.packet = wire::parse(bytes);
+  wire::store_icrc(frame, wire::compute_icrc(frame));
+  return bytes;
+}
+
+/// It hears of it who has packets under way to the target, and not for each notification.
+TEST(Region, PassesCongestionOnToWhoMakesIt) {
+  Plan plan = calm_plan(3);
+  plan.writes[0] = {{.offset = 0, .bytes = Bytes(3 * kMtu, 1)}};
+  World world(plan);
+  world.run_until([&] { return world.host(0).is_open() && world.host(2).is_open(); });
+  world.network().from_switch(2).set_down(); // so that nothing is acknowledged
+  world.run_for(40'000);
+  for (int time = 0; time < 5; ++time) {
+    world.network().send(2, congestion_notification(world, 2));
+    world.network().send(1, congestion_notification(world, 1)); // which has acknowledged all
+  }
+  world.run_for(40'000);
+  ASSERT_EQ(world.host(0).notifications().size(), 1U);
+  EXPECT_EQ(world.host(1).notifications().size(), 0U);
+  world.run_for(20'000);
+  world.network().send(2, congestion_notification(world, 2));
+  world.run_for(20'000);
+  ASSERT_EQ(world.host(0).notifications().size(), 2U) << "50 us later";
+  Bytes bytes = world.host(0).notifications()[0];
+  ASSERT_EQ(bytes.size(), kOpcodeAt + 12 + 16 + 4);
+  EXPECT_EQ(bytes[kOpcodeAt + 4] & 0x40, 0x40) << "BECN";
+  EXPECT_EQ(Bytes(bytes.begin() + kOpcodeAt + 8, bytes.end() - 4), Bytes(20)) << "PSN 0, zeros";
+  wire::ParsedBytes frame{bytes.data(), static_cast<std::uint32_t>(bytes.size())};
+  frame.packet = wire::parse(bytes);
+  EXPECT_EQ(frame.packet.destination_qp, plan.spec.members[0].queue_pair);
+  EXPECT_TRUE(wire::icrc_is_valid(frame));
+}
+
 /// An ACK to member 0 of what it has not sent yet.
 Bytes ghost_to_member_0(World& world, const wire::MacAddress& mac, const wire::IpAddress& ip) {
   endpoint::QueuePairConfig config = world.host(0).queue_pair().config();
@@ -589,12 +645,14 @@ TEST(Region, IsNobodyElse) {
   expect_dropped(answer_of_member_1(mac_of(0), 254), "an ARP answer");
   expect_dropped(answer_of_member_1(everybody, 254), "an announcement");
   expect_dropped(of_ieee_802(answer_of_member_1(mac_of(0), 254)), "one that names other hardware");
+  const auto forwarded = [&] { return world.network().engine().accounting().frames.forwarded; };
+  const std::uint64_t before = forwarded();
   for (const Bytes& frame : {answer_of_member_1(mac_of(0), 2), answer_of_member_1(everybody, 2)}) {
     world.network().send(1, frame);
     world.run_for(100'000);
   }
   EXPECT_EQ(drops_of(world, DropReason::region_impostor), impostors) << "a host's own address";
-  EXPECT_EQ(world.network().engine().accounting().frames.forwarded, 2u);
+  EXPECT_EQ(forwarded(), before + 2);
 }
 
 /// A region of the same members as the world's, with tokens of its own.
@@ -716,15 +774,83 @@ TEST(Region, EndsWhenATargetIsSilentForPatience) {
   world.network().to_switch(2).set_down();
   world.run_for(450'000'000);
   EXPECT_EQ(world.region().state(), State::open);
+  const frame::Instant now{world.network().now()};
+  EXPECT_GE(world.region().waits_for(2, now), 440'000'000U);
+  EXPECT_LE(world.region().waits_for(2, now), 450'000'000U);
+  EXPECT_EQ(world.region().waits_for(1, now), 0U) << "it owes nothing";
   EXPECT_EQ(world.host(0).queue_pair().state(), endpoint::QueuePair::State::ready);
   world.run_for(100'000'000);
   EXPECT_EQ(world.region().why_ended(), End::silent);
+  EXPECT_EQ(world.region().culprit(), 2);
   EXPECT_EQ(world.host(0).queue_pair().failure(), endpoint::Status::remote_operational)
       << "it asked by its timer, and was told";
   EXPECT_EQ(world.host(0).completed(), 0u);
   EXPECT_EQ(world.region().held(), 0u);
   world.run_for(600'000'000);
   EXPECT_EQ(world.network().regions().with_id(7), nullptr) << "it is forgotten";
+}
+
+/// What a region holds can be a million frames, and other packets wait while an lcore drops them.
+TEST(Region, LetsGoInPieces) {
+  constexpr std::size_t packets = 200;
+  constexpr std::size_t at_once = 64; // as slots of a ring
+  Plan plan = calm_plan(2);
+  plan.spec.window = 256;
+  plan.host_window = packets;
+  plan.writes[0] = {{.offset = 0, .bytes = Bytes(packets * kMtu, 1)}};
+  World world(plan);
+  world.run_until([&] { return world.host(1).is_open(); });
+  world.network().to_switch(1).set_down();
+  world.run_until([&] { return world.region().held() == packets; });
+  std::uint64_t dropped = drops_of(world, DropReason::region_ended);
+  const auto drops_few = [&] {
+    const std::uint64_t before = std::exchange(dropped, drops_of(world, DropReason::region_ended));
+    return dropped - before <= at_once;
+  };
+  world.region().end(End::withdrawn, {world.network().now()});
+  EXPECT_TRUE(drops_few());
+  EXPECT_FALSE(world.region().has_let_go());
+  world.network().regions().forget(world.region());
+  EXPECT_EQ(world.network().regions().with_id(7), &world.region()) << "it holds frames";
+  world.run_until([&] {
+    EXPECT_TRUE(drops_few());
+    return world.region().has_let_go();
+  });
+  EXPECT_GE(dropped, packets);
+  EXPECT_EQ(world.region().held(), 0u);
+}
+
+/// An lcore that forgets a region allocates nothing.
+TEST(Region, IsForgottenWhereThereIsRoomForIt) {
+  const Plan plan = calm_plan(2);
+  World world(plan);
+  RegionTable& table = world.network().regions();
+  Region& second = another_region(world, plan.spec, 8);
+  for (Region* const region : {&world.region(), &second}) {
+    region->end(End::withdrawn, {world.network().now()});
+    table.forget(*region); // asserts that there is room
+    EXPECT_EQ(table.take_forgotten().size(), 1u);
+  }
+}
+
+/// It does not form for ever, and it is known who was not there.
+TEST(Region, EndsWhenAMemberSaysNoHelloInTime) {
+  Plan plan = calm_plan(3);
+  plan.spec.forming_ms = 500;
+  plan.stacks.assign(3, endpoint::Stack::soft_roce);
+  plan.starts[1] = 600'000'000;
+  World world(plan);
+  world.region().await_hellos({world.network().now()});
+  world.run_for(490'000'000);
+  EXPECT_EQ(world.region().state(), State::forming);
+  world.run_for(20'000'000);
+  EXPECT_EQ(world.region().why_ended(), End::unformed);
+  EXPECT_TRUE(world.region().has_heard(0) && !world.region().has_heard(1));
+  const auto storage = world.region().give_storage();
+  EXPECT_EQ(storage.size(), 3u);
+  EXPECT_GE(storage[0].capacity(), 3u * plan.spec.window);
+  world.run_for(80'000'000); // members are told without it
+  EXPECT_EQ(world.host(0).queue_pair().failure(), endpoint::Status::remote_operational);
 }
 
 constexpr std::uint8_t kLost = wire::nak_syndrome(wire::NakCode::sequence_error);
@@ -808,6 +934,7 @@ struct Breach {
   Write write;
   std::uint32_t key = 0; // xor
   endpoint::SendKind kind = endpoint::SendKind::write;
+  Right right = Right::write; // the member's
   endpoint::Status told{};
 };
 
@@ -820,6 +947,7 @@ class RegionBreach : public testing::TestWithParam<Breach> {};
 TEST_P(RegionBreach, EndsTheRegion) {
   const Breach& breach = GetParam();
   Plan plan = calm_plan(3);
+  plan.spec.members[1].right = breach.right;
   World world(plan);
   world.run_until([&] { return world.is_done(); });
   endpoint::SendRequest request;
@@ -855,6 +983,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Breach{.what = "another key",
                            .write = {.offset = 0, .bytes = Bytes(8, 1)},
                            .key = 1,
+                           .told = endpoint::Status::remote_access},
+                    Breach{.what = "by who may not write",
+                           .write = {.offset = 0, .bytes = Bytes(8, 1)},
+                           .right = Right::nothing,
+                           .told = endpoint::Status::remote_access},
+                    Breach{.what = "no bytes, by who may not write",
+                           .write = {},
+                           .right = Right::nothing,
                            .told = endpoint::Status::remote_access},
                     Breach{.what = "a send",
                            .write = {.offset = 0, .bytes = Bytes(8, 1)},

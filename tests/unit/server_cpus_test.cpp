@@ -70,6 +70,22 @@ TEST_F(Cpus, AreNotThere) {
   EXPECT_EQ(found[0].mend, "echo 1 > /sys/devices/system/cpu/cpu3/online");
 }
 
+/// cgroups(7), version 2: microseconds of each period.
+TEST_F(Cpus, HaveTheTimeThatControlGroupsGrant) {
+  EXPECT_THAT(machine_.ask("CPU time", on({2, 3})),
+              ElementsAre(finding(Rank::fine, "no control group limits it")));
+  machine_.file("/proc/self/cgroup", "0::/a/b\n");
+  machine_.file("/sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  const auto found = machine_.ask("CPU time", on({2, 3}));
+  EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "2 lcores do not sleep, and control "
+                                                        "groups grant 1.5 CPUs")));
+  EXPECT_THAT(found[0].mend, HasSubstr("grant the container 2 CPUs"));
+  EXPECT_THAT(machine_.ask("CPU time", on({2})),
+              ElementsAre(finding(Rank::fine, "grant 1.5 CPUs, and 1 of the lcores")));
+  EXPECT_THAT(machine_.ask("CPU time", on({2, 3}, Idle::sleep)),
+              ElementsAre(finding(Rank::fine, "0 of the lcores do not sleep")));
+}
+
 TEST_F(Cpus, AreIsolated) {
   const auto found = machine_.ask("isolation", on({2, 3}));
   EXPECT_THAT(found, ElementsAre(finding(Rank::warning, "other programs run on CPU 2,3 too")));

@@ -101,26 +101,34 @@ void Capture::finish(std::uint64_t left_out) {
   left_out_ = left_out;
   state_ = is_complete() ? State::complete : State::stopped;
   taps_.clear(); // no lcore uses its queue any more
+  waiting_ = {};
+  bytes_ = {};
 }
 
 /// Takes what waits at all lcores and writes it in the order of time. Returns the number of frames.
 std::size_t Capture::write_waiting() {
-  std::vector<Waiting> all;
+  waiting_.clear();
+  bytes_.clear();
   for (const auto& tap : taps_) {
     tap->drain([&](const frame::CapturedFrame& captured, std::span<const std::uint8_t> bytes) {
-      all.push_back({captured, {bytes.begin(), bytes.end()}});
+      waiting_.push_back({captured, bytes_.size()});
+      bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     });
   }
-  std::ranges::stable_sort(all, {},
+  std::ranges::stable_sort(waiting_, {},
                            [](const Waiting& waiting) { return waiting.captured.record.now_ns; });
   {
     const std::lock_guard lock(names_);
-    for (const Waiting& waiting : all) {
+    for (const Waiting& waiting : waiting_) {
       write(waiting);
     }
   }
   flush();
-  return all.size();
+  return waiting_.size();
+}
+
+std::span<const std::uint8_t> Capture::bytes_of(const Waiting& waiting) const {
+  return std::span(bytes_).subspan(waiting.begin, waiting.captured.kept);
 }
 
 void Capture::flush() {
@@ -136,7 +144,7 @@ void Capture::write(const Waiting& waiting) {
     add(waiting, captured.inbound, Direction::inbound, arrival_verdict(captured, plan_.names));
   }
   if (captured.outbound != 0) {
-    const std::string verdict = departure_verdict(captured, waiting.bytes, plan_.names);
+    const std::string verdict = departure_verdict(captured, bytes_of(waiting), plan_.names);
     l2::for_each_port(captured.outbound, [&](std::uint16_t port) {
       add(waiting, port, Direction::outbound, verdict);
     });
@@ -156,7 +164,7 @@ void Capture::add(const Waiting& waiting, std::size_t interface, Direction direc
   last_ns_ = plan_.clock_zero_ns + waiting.captured.record.now_ns;
   file_.add({.interface = static_cast<std::uint32_t>(interface),
              .time_ns = last_ns_,
-             .bytes = waiting.bytes,
+             .bytes = bytes_of(waiting),
              .length = waiting.captured.record.length,
              .direction = direction,
              .comment = verdict});

@@ -6,10 +6,12 @@
 #include "frame/capture_tap.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -74,7 +76,7 @@ class Capture {
   /// A frame that has left its queue.
   struct Waiting {
     frame::CapturedFrame captured;
-    std::vector<std::uint8_t> bytes;
+    std::size_t begin; // in bytes_
   };
 
   void run();
@@ -85,6 +87,7 @@ class Capture {
   bool is_complete() const { return added_ == plan_.count; }
 
   std::size_t write_waiting();
+  std::span<const std::uint8_t> bytes_of(const Waiting& waiting) const;
   void flush();
   void write(const Waiting& waiting);
   void add(const Waiting& waiting, std::size_t interface, Direction direction,
@@ -100,6 +103,9 @@ class Capture {
   std::uint64_t added_ = 0;   // to file_: packets; of the thread
   std::uint64_t last_ns_ = 0; // time of the last of them; likewise
   frame::Count written_;      // packets in the file; written by the thread
+  // Of the thread, and used again for each turn.
+  std::vector<Waiting> waiting_;
+  std::vector<std::uint8_t> bytes_; // theirs, one frame's behind the other's
   std::thread thread_;
   mutable std::mutex mutex_; // of what follows, and of the end of taps_
   State state_ = State::running;

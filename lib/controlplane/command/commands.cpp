@@ -141,6 +141,13 @@ void Commands::add_actions() {
                          report::withdraw_ring(weir_, values[0], principal);
                          return fmt::format("ring {}: withdrawn\n", values[0]);
                        }});
+  commands_.push_back({.words = {"withdraw", "region", "<region>"},
+                       .help = "end a region: its members are told when they ask",
+                       .run = {},
+                       .run_for = [this](const Words& values, const control::Principal& principal) {
+                         report::withdraw_region(weir_, values[0], principal);
+                         return fmt::format("region {}: withdrawn\n", values[0]);
+                       }});
 }
 
 namespace {
@@ -228,10 +235,15 @@ void Commands::add_operators() {
 void Commands::add_questions() {
   for (const report::Question& question : report::questions()) {
     commands_.push_back(
-        {split(question.grammar, ' '), std::string(question.help),
-         [this, takes_one = report::argument_in(question.grammar) != nullptr, &question](
-             const Words& values) { return question.ask(weir_, takes_one ? values.front() : ""); },
-         std::string(kJson), true});
+        {.words = split(question.grammar, ' '),
+         .help = std::string(question.help),
+         .run = {},
+         .last = std::string(kJson),
+         .is_question = true,
+         .run_for = [this, takes_one = report::argument_in(question.grammar) != nullptr,
+                     &question](const Words& values, const control::Principal& principal) {
+           return question.ask(weir_, takes_one ? values.front() : "", principal);
+         }});
   }
 }
 
@@ -259,21 +271,21 @@ Words values_of(const Command& command, const Words& typed) {
 
 } // namespace
 
-const Command& Commands::command_of(const Words& words) const {
+const Command& Commands::command_of(const Words& words, const control::Principal& principal) const {
   const auto found = std::ranges::find_if(
       commands_, [&words](const Command& command) { return is(command, words); });
   if (found == commands_.end()) {
-    throw WrongWords(explain(words));
+    throw WrongWords(explain(words, principal));
   }
   return *found;
 }
 
 Answer Commands::execute(const Words& words, const control::Principal& principal) const {
-  const Command& command = command_of(words);
+  const Command& command = command_of(words, principal);
   if (command.run_for) {
     return command.run_for(values_of(command, words), principal);
   }
-  if (!principal.is_operator() && !command.is_question) {
+  if (!principal.is_operator()) {
     throw control::NotAllowed(
         fmt::format("'{}': found tenant {}; allowed: an operator. A tenant may ask questions, add "
                     "rings of its own, and reset, drain and withdraw these",
@@ -282,13 +294,13 @@ Answer Commands::execute(const Words& words, const control::Principal& principal
   return command.run(values_of(command, words));
 }
 
-report::Report Commands::ask(const Words& words) const {
-  const Command& command = command_of(words);
+report::Report Commands::ask(const Words& words, const control::Principal& principal) const {
+  const Command& command = command_of(words, principal);
   if (!command.is_question) {
     throw WrongWords(fmt::format("found '{}'; allowed: a question, such as `show ring all`",
                                  fmt::join(words, " ")));
   }
-  return std::get<report::Report>(command.run(values_of(command, words)));
+  return std::get<report::Report>(command.run_for(values_of(command, words), principal));
 }
 
 std::string Commands::run(std::string_view line) const {
@@ -304,7 +316,7 @@ std::string Commands::run(std::string_view line) const {
   }
 }
 
-Words Commands::completions(std::string_view line) const {
+Words Commands::completions(std::string_view line, const control::Principal& principal) const {
   Words words = split(line, ' '); // of a value in quotes, nothing is known that may follow
   std::string typed;
   if (!line.empty() && line.back() != ' ' && !words.empty()) {
@@ -312,7 +324,7 @@ Words Commands::completions(std::string_view line) const {
     words.pop_back();
   }
   Words fitting;
-  for (const std::string& word : next_words(words)) {
+  for (const std::string& word : next_words(words, principal)) {
     if (word.starts_with(typed) && !is_value(word)) {
       fitting.push_back(word);
     }
@@ -332,9 +344,9 @@ std::string Commands::help() const {
   return text;
 }
 
-Words Commands::allowed_for(const std::string& word) const {
+Words Commands::allowed_for(const std::string& word, const control::Principal& principal) const {
   const report::Argument* argument = report::argument_in(word);
-  return argument == nullptr ? split(word, '|') : argument->values(weir_);
+  return argument == nullptr ? split(word, '|') : argument->values(weir_, principal);
 }
 
 std::vector<const Command*> Commands::that_begin_with(const Words& words) const {
@@ -351,12 +363,12 @@ std::vector<const Command*> Commands::that_begin_with(const Words& words) const 
   return commands;
 }
 
-Words Commands::next_words(const Words& words) const {
+Words Commands::next_words(const Words& words, const control::Principal& principal) const {
   std::set<std::string> next;
   for (const Command* command : that_begin_with(words)) {
     const Words grammar = all_words_of(*command);
     if (grammar.size() > words.size()) {
-      const auto allowed = allowed_for(grammar[words.size()]);
+      const auto allowed = allowed_for(grammar[words.size()], principal);
       next.insert(allowed.begin(), allowed.end());
     }
   }
@@ -365,10 +377,10 @@ Words Commands::next_words(const Words& words) const {
 
 /// The error for a line that is no command: the first word that does not fit, or what is missing at
 /// the end.
-std::string Commands::explain(const Words& words) const {
+std::string Commands::explain(const Words& words, const control::Principal& principal) const {
   Words known;
   for (const std::string& word : words) {
-    const std::vector<std::string> allowed = next_words(known);
+    const std::vector<std::string> allowed = next_words(known, principal);
     known.push_back(word);
     if (that_begin_with(known).empty()) {
       return fmt::format("found '{}'; allowed: {}", word,
@@ -376,7 +388,7 @@ std::string Commands::explain(const Words& words) const {
                                          : fmt::format("{}", fmt::join(allowed, ", ")));
     }
   }
-  return fmt::format("more is needed: {}", fmt::join(next_words(words), ", "));
+  return fmt::format("more is needed: {}", fmt::join(next_words(words, principal), ", "));
 }
 
 } // namespace weir::command

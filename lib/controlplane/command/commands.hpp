@@ -29,8 +29,8 @@ struct Command {
   /// `run` gets it as the last word.
   std::string last = {};
   bool is_question = false; // it changes nothing
-  /// In place of `run`, for an order that is not the operators' alone: it asks itself what the
-  /// principal may do.
+  /// In place of `run`, for a question, and for an order that is not the operators' alone: it asks
+  /// itself what the principal may do and see.
   std::function<Answer(const Words&, const control::Principal&)> run_for = {};
 };
 
@@ -50,21 +50,21 @@ class Commands {
   Answer execute(const Words& words, const control::Principal& principal) const;
 
   /// The same for a question only: throws WrongWords for what changes something.
-  report::Report ask(const Words& words) const;
+  report::Report ask(const Words& words, const control::Principal& principal) const;
 
   /// Runs an operator's line and returns the text to print, be it an error.
   std::string run(std::string_view line) const;
 
-  /// All words that may stand in place of the last word of `line`.
-  Words completions(std::string_view line) const;
+  /// All words that this principal may put in place of the last word of `line`.
+  Words completions(std::string_view line, const control::Principal& principal) const;
 
  private:
-  const Command& command_of(const Words& words) const;
+  const Command& command_of(const Words& words, const control::Principal& principal) const;
   std::string help() const;
-  Words allowed_for(const std::string& word) const;
+  Words allowed_for(const std::string& word, const control::Principal& principal) const;
   std::vector<const Command*> that_begin_with(const Words& words) const;
-  Words next_words(const Words& words) const;
-  std::string explain(const Words& words) const;
+  Words next_words(const Words& words, const control::Principal& principal) const;
+  std::string explain(const Words& words, const control::Principal& principal) const;
 
   void add_actions();
   void add_reload();

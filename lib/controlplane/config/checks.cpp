@@ -182,6 +182,38 @@ void check_names_of_operators(const std::vector<yaml::Reader>& names, const Conf
   }
 }
 
+void check_rooms(const yaml::Reader& node, const RegionsConfig& regions) {
+  const RegionRooms& rooms = regions.rooms;
+  if (!node.is_present()) {
+    node.fail("nothing", "a map with the keys regions, members, frames");
+  }
+  if (rooms.members < 2U * rooms.regions) {
+    node.at("members").fail(fmt::format("{}, for {} regions", rooms.members, rooms.regions),
+                            fmt::format("at least {}, two of each", 2 * rooms.regions));
+  }
+}
+
+void check_regions(const yaml::Reader& node, const Config& config) {
+  if (config.regions &&
+      std::ranges::count(config.stations, config.regions->mac, &StationConfig::mac) != 0) {
+    node.at("mac").fail(node.at("mac").found() + ", which is a tied station's",
+                        "an address that no station has");
+  }
+}
+
+void check_members_of_rings(const yaml::Reader& regions, const Config& config) {
+  if (!config.regions) {
+    return;
+  }
+  for (const ring::RingSpec& ring : config.rings) {
+    if (std::ranges::count(ring.members, config.regions->address, &ring::Member::ip) != 0) {
+      regions.at("address").fail(
+          fmt::format("{}, which a member of ring {} has", regions.at("address").found(), ring.id),
+          "an address that no host has");
+    }
+  }
+}
+
 void check_spare(const yaml::Reader& node, const Config& config) {
   if (config.ports.size() + config.spare.ports > kMostPorts) {
     node.at("ports").fail(

@@ -42,6 +42,15 @@ void check_use_of_operators(const yaml::Reader& node, const ControlConfig& contr
 /// No operator is a tenant.
 void check_names_of_operators(const std::vector<yaml::Reader>& names, const Config& config);
 
+/// The rooms are needed.
+void check_rooms(const yaml::Reader& node, const RegionsConfig& regions);
+
+/// No tied station has their MAC address.
+void check_regions(const yaml::Reader& node, const Config& config);
+
+/// No ring's member has their address: its packets would be an impostor's. Called once all is read.
+void check_members_of_rings(const yaml::Reader& regions, const Config& config);
+
 void check_spare(const yaml::Reader& node, const Config& config);
 /// Rings that are made at run time must be remembered somewhere (docs/protocol.md §2a).
 void check_state_directory(const yaml::Reader& node, const Config& config);

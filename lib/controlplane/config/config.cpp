@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/config.hpp"
 
+#include "config/checks.hpp"
 #include "config/fields.hpp"
 #include "config/lists.hpp"
 #include "config/once.hpp"
@@ -437,6 +438,7 @@ Config parse_config(std::string_view yaml, std::string_view name) {
   const Reader root = Reader::parse(yaml, name);
   Config config = read_config(root);
   read_rings(root, config.ports, config);
+  check_members_of_rings(root.at("regions"), config);
   return config;
 }
 
@@ -446,6 +448,7 @@ Config parse_config(std::string_view yaml, std::string_view name,
   Config config = read_config(root);
   check_stations(root.at("stations"), running);
   read_rings(root, running, config);
+  check_members_of_rings(root.at("regions"), config);
   return config;
 }
 

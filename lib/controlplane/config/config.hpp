@@ -96,6 +96,20 @@ struct SpareConfig {
   std::uint16_t ports = 0;   // that a reload may open; with those of the file at most 32
 };
 
+/// What regions may take of the switch, all of them together.
+struct RegionRooms {
+  std::uint16_t regions = 0; // 1 .. 1024
+  std::uint32_t members = 0; // 2 .. 32767
+  std::uint32_t frames = 0;  // that can be held for members, 4 .. 2^26
+};
+
+/// The switch as the peer of regions' members (docs/regions.md).
+struct RegionsConfig {
+  wire::IpAddress address; // nobody else's
+  wire::MacAddress mac;    // likewise
+  RegionRooms rooms;
+};
+
 struct MetricsConfig {
   std::string listen; // "ADDRESS:PORT", IPv6 in brackets; empty: no metrics
 };
@@ -128,9 +142,14 @@ struct TenantConfig {
   // 0 .. 32767, that the switch remembers of its rings, withdrawn ones included.
   std::optional<std::uint16_t> neighbours;
   std::optional<std::uint32_t> packets_per_second; // 1 .. 10^9, of all its rings
-  std::optional<std::uint16_t> operators;          // 0 .. 256, that it may load
-  std::optional<std::uint32_t> operator_price;     // 1 .. 10^6, ns for a KiB and rank, of each
-  std::vector<AddressBlock> hosts; // in which its rings' members are; empty: anywhere
+  // Of regions.rooms. Absent: none, and the same part of the members and of the frames as of the
+  // regions.
+  std::optional<std::uint16_t> regions;        // 0 .. 1024, at once
+  std::optional<std::uint32_t> region_members; // 0 .. 32767, of all its regions
+  std::optional<std::uint32_t> region_frames;  // 0 .. 2^26, that these can hold
+  std::optional<std::uint16_t> operators;      // 0 .. 256, that it may load
+  std::optional<std::uint32_t> operator_price; // 1 .. 10^6, ns for a KiB and rank, of each
+  std::vector<AddressBlock> hosts;             // in which its rings' members are; empty: anywhere
 
   /// Whether a member of its rings may have this address.
   bool may_have(const wire::IpAddress& host) const;
@@ -163,8 +182,10 @@ struct Config {
   std::vector<OperatorConfig> operators; // 0 .. 256
   // Where the switch remembers rings that were made while it ran; empty: there can be none.
   std::string state_directory;
-  // Most seconds for which a switch that is to stop waits for running collectives, 0 .. 3600.
+  // Most seconds for which a switch that is to stop waits for running collectives and regions, 0 ..
+  // 3600.
   std::uint32_t drain_s = 5;
+  std::optional<RegionsConfig> regions; // absent: there can be none
   // None: a plain switch. Checked: window 1 .. 1024; max_message_bytes at least 40; mtu 256, 512,
   // 1024, 2048 or 4096; lease not below patience; 2 .. 256 members with distinct addresses; ports
   // and tenants that exist.

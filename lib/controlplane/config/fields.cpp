@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::uint64_t kMostRings = 4096;
 constexpr std::uint64_t kMostParallel = 64;
+constexpr std::uint64_t kMostRegions = 1024;
+constexpr std::uint64_t kMostRegionFrames = 1U << 26;
+constexpr std::string_view kPartOfRooms = "the same part of regions.rooms as of the regions";
 constexpr std::uint64_t kMostStations = 65536; // a 16th of the most entries
 constexpr std::string_view kFileForm = "the path of a PEM file";
 constexpr Text kPersonForm{"a name of at most 64 letters, digits, '_', '.', '@' and '-'",
@@ -135,6 +138,33 @@ const Fields<SpareConfig>& spare_fields() {
                                 kNeeded),
       key<&SpareConfig::ports>("ports", WholeNumber{{0, kMostPorts}},
                                "most ports more that a reload may open", Effect::restart),
+  };
+  return fields;
+}
+
+const Fields<RegionRooms>& region_room_fields() {
+  static const Fields<RegionRooms> fields{
+      key<&RegionRooms::regions>("regions", WholeNumber{{1, kMostRegions}}, "most regions at once",
+                                 Effect::restart, kNeeded),
+      key<&RegionRooms::members>("members", WholeNumber{{2, ring::RingSet::kMostMembers}},
+                                 "members of all regions together", Effect::restart, kNeeded),
+      key<&RegionRooms::frames>(
+          "frames", WholeNumber{{4, kMostRegionFrames}},
+          "frames that all regions together can hold: each takes its members times its window",
+          Effect::restart, kNeeded),
+  };
+  return fields;
+}
+
+const Fields<RegionsConfig>& regions_fields() {
+  static const Fields<RegionsConfig> fields{
+      key<&RegionsConfig::address>("address", Text{"a unicast IPv4 or IPv6 address"},
+                                   "under which the switch is the peer of regions' members",
+                                   Effect::restart, kNeeded),
+      key<&RegionsConfig::mac>("mac", Text{"a unicast MAC address as 52:54:00:00:00:01"},
+                               "the MAC address of that address, which no station has",
+                               Effect::restart, kNeeded),
+      map<&RegionsConfig::rooms>("rooms", region_room_fields(), "").with_check(check_rooms),
   };
   return fields;
 }
@@ -271,6 +301,15 @@ const Fields<TenantConfig>& tenant_fields() {
       key<&TenantConfig::packets_per_second>("packets_per_second", WholeNumber{{1, 1'000'000'000}},
                                              "ring frames of all its hosts in a second",
                                              Effect::restart, otherwise("no limit")),
+      key<&TenantConfig::regions>("regions", WholeNumber{{0, kMostRegions}}, "most regions at once",
+                                  Effect::restart, otherwise("none that it holds itself")),
+      key<&TenantConfig::region_members>("region_members",
+                                         WholeNumber{{0, ring::RingSet::kMostMembers}},
+                                         "members of all its regions together", Effect::restart,
+                                         otherwise(std::string(kPartOfRooms))),
+      key<&TenantConfig::region_frames>("region_frames", WholeNumber{{0, kMostRegionFrames}},
+                                        "frames that all its regions together can hold",
+                                        Effect::restart, otherwise(std::string(kPartOfRooms))),
       key<&TenantConfig::operators>("operators", WholeNumber{{0, program::kMaxLoaded}},
                                     "most operators that it may load at once", Effect::restart,
                                     otherwise("16")),
@@ -434,10 +473,11 @@ const Fields<Config>& config_fields() {
           "where the switch remembers such rings", Effect::restart,
           otherwise("none: spare.rings must be 0"))
           .with_check(check_state_directory),
-      key<&Config::drain_s>(
-          "drain_s", WholeNumber{{0, 3600}},
-          "most seconds for which a switch that is to stop waits for running collectives",
-          Effect::in_place),
+      key<&Config::drain_s>("drain_s", WholeNumber{{0, 3600}},
+                            "most seconds for which a switch that is to stop waits for running "
+                            "collectives and regions",
+                            Effect::in_place),
+      map<&Config::regions>("regions", regions_fields(), "no regions").with_check(check_regions),
       // They are read last, by read_rings(): a running switch may have other ports than the file.
       entries<Config>("rings", List{{0, kMostRings}, "rings"},
                       "the jobs whose tensors the switch adds", otherwise("none: a plain switch"),

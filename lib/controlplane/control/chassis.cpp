@@ -180,7 +180,7 @@ void Chassis::make_lcores() {
   settings.classifier.claims = &claims;
   settings.classifier.operators = &operators.for_lcores();
   if (const std::size_t workers = placement.share()->lcores.size();
-      workers_of(*placement.share()) > 1) {
+      placement.share()->workers() > 1) {
     owners.emplace(most_connections(*rings.share(), at_start.spare), workers, hash_key);
     ports_of_members.emplace(rings.for_lcores());
     settings.classifier.owners = &*owners;
@@ -190,6 +190,9 @@ void Chassis::make_lcores() {
                                conn::magic_rule_settings(settings.classifier), pool,
                                outer_tags(at_start)});
   shared->owners = settings.classifier.owners;
+  if (at_start.regions) {
+    shared->regions = region::Address{at_start.regions->address, at_start.regions->mac};
+  }
   settings.level = op::best_cpu_level();
   std::vector<lcore::TxQueues> queues;
   for (const auto& port : *ports.share()) {
@@ -216,6 +219,14 @@ stage::Worker& Chassis::worker_at(std::size_t lcore, const Quiesce&) const {
   assert(lcores[lcore].is_quiescent());
   assert(lcores[lcore].worker() != nullptr);
   return *lcores[lcore].worker();
+}
+
+stage::Worker& Chassis::worker_of_regions(const Quiesce& quiesced) const {
+  return worker_at(owner_of_regions(placement.read(quiesced)), quiesced);
+}
+
+const stage::Worker& Chassis::worker_of_regions(const WriterLock& lock) const {
+  return *lcores[owner_of_regions(placement.read(lock))].worker();
 }
 
 void Chassis::follow_rings(const Quiesce&) const {

@@ -52,6 +52,10 @@ struct Chassis {
   const stage::Worker& worker_of(std::uint16_t ring, const WriterLock& lock) const;
   /// The worker on this lcore, which has one.
   stage::Worker& worker_at(std::size_t lcore, const lcore::Quiesce& quiesced) const;
+  /// The worker that has the regions.
+  stage::Worker& worker_of_regions(const lcore::Quiesce& quiesced) const;
+  /// The same, while it works: for what only control changes.
+  const stage::Worker& worker_of_regions(const WriterLock& lock) const;
   /// By lcore: from now on the workers keep to these.
   void give(const std::vector<stage::TenantShares>& shares, const lcore::Quiesce& quiesced) const;
 

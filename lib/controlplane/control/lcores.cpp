@@ -34,9 +34,9 @@ void route_pair(Lcore& lcore, std::uint16_t pair, const Placement& placement, Lc
 
 } // namespace
 
-std::size_t workers_of(const Placement& placement) {
-  return static_cast<std::size_t>(
-      std::ranges::count(placement.lcores, true, &Placement::DataLcore::works));
+std::size_t owner_of_regions(const Placement& placement) {
+  const auto first = std::ranges::find(placement.lcores, true, &Placement::DataLcore::works);
+  return static_cast<std::size_t>(first - placement.lcores.begin());
 }
 
 void route_ring(lcore::LcoreSet& lcores, std::uint16_t ring, const ring::RingSet& rings,
@@ -75,6 +75,9 @@ std::vector<std::unique_ptr<Lcore>> make_lcores(const Placement& placement,
       own.memory = memories.empty() ? settings.memory : &memories[lcores.size() - 1];
       lcore.make_worker(place.rings, own);
     }
+  }
+  for (std::size_t i = 0; i < lcores.size() && shared.regions; ++i) {
+    lcores[i]->route_regions(*lcores[owner_of_regions(placement)]);
   }
   for (std::size_t i = 0; i < lcores.size(); ++i) {
     if (const auto helped = placement.lcores[i].helps) {

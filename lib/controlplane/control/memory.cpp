@@ -135,13 +135,17 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
     plan.ring_bytes += stage::dimensions_of(rings.rings()[ring]).bytes();
   }
   plan.ring_frames = held;
+  plan.region_frames = config.regions ? config.regions->rooms.frames : 0;
+  held += plan.region_frames;
   std::uint64_t queued = kSpare;
   for (const config::PortConfig& port : config.ports) {
     queued += frames_queued_at(port);
   }
   queued += config.spare.ports * frames_queued_at({});
   const bool is_pipeline = placement.lcores.size() > 1;
-  const std::uint64_t per_handoff = lcore::kHandoffEntries + sum_of(lcore::kTxHandoffEntries);
+  const std::uint64_t per_handoff =
+      std::uint64_t{lcore::kHandoffEntries} * (config.regions ? 2 : 1) +
+      sum_of(lcore::kTxHandoffEntries);
   queued += placement.lcores.size() * (kPerLcore + (is_pipeline ? per_handoff : 0));
   for (const Placement::DataLcore& lcore : placement.lcores) {
     queued += lcore.queue_room;
@@ -158,12 +162,13 @@ MemoryPlan plan_memory(const config::Config& config, const ring::RingSet& rings,
       static_cast<std::uint32_t>(sizeof(rte_mbuf) + lcore::kFrameBytesInMbuf + plan.data_room), 0,
       nullptr);
   plan.pool_bytes = mbufs * (plan.mbuf_bytes + sizeof(void*));
-  plan.explanation =
-      fmt::format("{} mbufs of {} bytes ({} for frames that rings can hold, 2N x L x (H-1) each; "
-                  "{} for queues): "
-                  "{:.0f} MiB; slots and cached results: {:.0f} MiB",
-                  mbufs, plan.mbuf_bytes, held, queued, static_cast<double>(plan.pool_bytes) / kMiB,
-                  static_cast<double>(plan.ring_bytes) / kMiB);
+  plan.explanation = fmt::format(
+      "{} mbufs of {} bytes ({} for frames that rings can hold, 2N x L x (H-1) each; "
+      "{}{} for queues): "
+      "{:.0f} MiB; slots and cached results: {:.0f} MiB",
+      mbufs, plan.mbuf_bytes, plan.ring_frames,
+      config.regions ? fmt::format("{} for those of regions; ", plan.region_frames) : "", queued,
+      static_cast<double>(plan.pool_bytes) / kMiB, static_cast<double>(plan.ring_bytes) / kMiB);
   return plan;
 }
 

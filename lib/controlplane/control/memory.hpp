@@ -23,6 +23,7 @@ struct MemoryPlan {
   std::size_t ring_bytes = 0;  // slots, cached results
   // Of the mbufs: for frames that rings hold, those that are made while the switch runs included.
   std::uint64_t ring_frames = 0;
+  std::uint64_t region_frames = 0; // likewise, for frames that regions hold
 
   std::size_t total() const { return pool_bytes + ring_bytes; }
 

@@ -159,6 +159,10 @@ Placement place(const config::Config& config, const ring::RingSet& rings, const 
   return placement;
 }
 
+std::size_t Placement::workers() const {
+  return static_cast<std::size_t>(std::ranges::count(lcores, true, &DataLcore::works));
+}
+
 void Placement::open_port(std::uint16_t port, std::uint16_t rx_queues, int node) {
   const auto with_least = [this, node](const std::vector<std::size_t>& of, auto load) {
     return *std::ranges::min_element(of, {}, [&](std::size_t lcore) {

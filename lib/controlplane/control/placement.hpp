@@ -57,6 +57,9 @@ struct Placement {
 
   const Pair& pair(std::uint16_t number) const { return pairs[number - 1u]; }
 
+  /// Lcores with the role worker.
+  std::size_t workers() const;
+
   /// The lcore works for this ring of the set.
   void assign(std::uint16_t ring, const ring::RingSet& rings, std::size_t lcore);
   /// Deals a port's queues out to the receivers with the fewest, and the port to the transmitter

@@ -50,6 +50,11 @@ void check_device(const PortConfig& port, const std::vector<PortConfig>& present
   }
 }
 
+[[noreturn]] void refuse_mtu(const PortConfig& port, unsigned needed, const std::string& why) {
+  throw PortError(fmt::format("port {}: mtu: found {}; allowed: at least {}, {}", port.name,
+                              port.mtu, needed, why));
+}
+
 } // namespace
 
 PortBudget::PortBudget(const config::Config& at_start)
@@ -116,9 +121,20 @@ void check_mtu(const PortConfig& port, const ring::RingSpec& spec) {
   for (std::uint16_t sender = 0; sender < ring.senders(); ++sender) {
     const unsigned needed = config::packet_bytes(ring.source_of(sender), spec.mtu);
     if (!ring.port_of(sender) && needed > port.mtu) {
-      throw PortError(fmt::format("port {}: mtu: found {}; allowed: at least {}, for ring {}'s "
-                                  "members may be behind any port",
-                                  port.name, port.mtu, needed, spec.id));
+      refuse_mtu(port, needed,
+                 fmt::format("for ring {}'s members may be behind any port", spec.id));
+    }
+  }
+}
+
+void check_mtu(const PortConfig& port, const region::RegionSpec& spec) {
+  for (const region::MemberSpec& member : spec.members) {
+    const unsigned needed = config::packet_bytes(member.ip, spec.mtu);
+    if (!member.port && needed > port.mtu) {
+      refuse_mtu(port, needed,
+                 fmt::format("for region {0}'s members may be behind any port; or `withdraw "
+                             "region {0}`",
+                             spec.id));
     }
   }
 }

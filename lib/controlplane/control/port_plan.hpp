@@ -5,6 +5,7 @@
 
 #include "config/config.hpp"
 #include "control/port.hpp"
+#include "region/spec.hpp"
 #include "ring/ring_set.hpp"
 
 #include <cstddef>
@@ -43,5 +44,8 @@ PortPlan plan_ports(const config::Config& in_force, const std::vector<config::Po
 
 /// Throws PortError when a member of a ring may be behind a port that is too small for its packets.
 void check_mtu(const config::PortConfig& port, const ring::RingSpec& ring);
+
+/// The same for a region that has not heard all of its members.
+void check_mtu(const config::PortConfig& port, const region::RegionSpec& region);
 
 } // namespace weir::control

@@ -60,14 +60,21 @@ void Principal::check_may_make(const ring::RingSpec& ring, const ring::RingSet& 
                                  tenant));
   }
   for (std::uint16_t rank = 0; rank < wanted.children(); ++rank) {
-    const std::optional<std::uint16_t> port = wanted.port_of(rank);
-    const std::string why = port ? why_of_switches(present, ports.at(*port), *port) : "";
-    if (!why.empty()) {
-      throw NotAllowed(
-          fmt::format("ring {}: members[{}].port: found {} for tenant {}, {}; allowed: "
-                      "a port of hosts, or none",
-                      ring.id, rank, ports.at(*port).name, tenant, why));
-    }
+    check_may_name({fmt::format("ring {}: members[{}].port", ring.id, rank), wanted.port_of(rank)},
+                   present, ports);
+  }
+}
+
+void Principal::check_may_name(const NamedPort& port, const ring::RingSet& present,
+                               const std::vector<config::PortConfig>& ports) const {
+  if (is_operator() || !port.place) {
+    return;
+  }
+  const config::PortConfig& named = ports.at(*port.place);
+  if (const std::string why = why_of_switches(present, named, *port.place); !why.empty()) {
+    throw NotAllowed(
+        fmt::format("{}: found {} for tenant {}, {}; allowed: a port of hosts, or none", port.where,
+                    named.name, tenant, why));
   }
 }
 

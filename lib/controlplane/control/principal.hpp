@@ -5,6 +5,8 @@
 #include "ring/ring_set.hpp"
 #include "ring/ring_spec.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -30,9 +32,19 @@ struct Principal {
 
   /// Throws NotAllowed unless he may make the ring beside those that are present. Switches above
   /// and below, and the ports that lead to them, are the operators': by such a port comes what
-  /// counts for several ranks at once. A port with `bridge: no` is one of them, whether or not a
-  /// ring uses it. `ports` by place.
+  /// counts for several ranks at once. `ports` by place.
   void check_may_make(const ring::RingSpec& ring, const ring::RingSet& present,
+                      const std::vector<config::PortConfig>& ports) const;
+
+  /// A member's port, if it has one. `where`: "members[1].port", for the error.
+  struct NamedPort {
+    std::string where;
+    std::optional<std::uint16_t> place;
+  };
+
+  /// Throws NotAllowed unless he may name the port of one of these places. A port with `bridge: no`
+  /// leads to a switch, whether or not a ring uses it.
+  void check_may_name(const NamedPort& port, const ring::RingSet& present,
                       const std::vector<config::PortConfig>& ports) const;
 };
 

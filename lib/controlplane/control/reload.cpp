@@ -146,6 +146,22 @@ void Reload::check_opened(const PortPlan& ports, const ReloadPlan& rings,
       check_mtu(port, ring);
     }
   }
+  if (!ports.opened.empty() && chassis_.at_start.regions) {
+    check_mtu_of_regions(ports);
+  }
+}
+
+/// The members of an open one have said by which ports they come. Only a switch that can have
+/// regions stops its lcores for the question, once.
+void Reload::check_mtu_of_regions(const PortPlan& ports) const {
+  const Quiesce quiesced(chassis_.lcores);
+  for (const auto& region : chassis_.worker_of_regions(quiesced).regions().regions()) {
+    for (const std::uint16_t place : ports.opened) {
+      if (region->state() == region::State::forming) {
+        check_mtu(ports.places[place], region->spec());
+      }
+    }
+  }
 }
 
 void Reload::check_closed(const PortPlan& ports, const ReloadPlan& rings,
@@ -165,6 +181,18 @@ void Reload::check_closed(const PortPlan& ports, const ReloadPlan& rings,
                                     running.ports[place].name, ring.id, ring.id, ring.id));
       }
     }
+    check_regions_of(place, running.ports[place].name, quiesced);
+  }
+}
+
+/// The place may be given to another port, whose host would get what is the member's.
+void Reload::check_regions_of(std::uint16_t place, const std::string& name,
+                              const Quiesce& quiesced) const {
+  const auto* const region = chassis_.worker_of_regions(quiesced).regions().user_of(place);
+  if (region != nullptr) {
+    throw PortError(fmt::format("port {}: a member of region {} is behind it; allowed: `withdraw "
+                                "region {}`",
+                                name, region->spec().id, region->spec().id));
   }
 }
 

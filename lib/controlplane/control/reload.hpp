@@ -64,6 +64,9 @@ class Reload {
   Fitted plan_for(const WantedConfig& wanted, const WriterLock& lock) const;
   void check_opened(const PortPlan& ports, const ReloadPlan& rings, const WriterLock& lock) const;
   void check_closed(const PortPlan& ports, const ReloadPlan& rings, const WriterLock& lock) const;
+  void check_mtu_of_regions(const PortPlan& ports) const;
+  void check_regions_of(std::uint16_t place, const std::string& name,
+                        const lcore::Quiesce& quiesced) const;
   void remember(const ReloadPlan& plan, const WriterLock& lock);
   void carry_out(const Fitted& fitted, const WantedConfig& wanted, NewPorts& ports,
                  const WriterLock& lock);

@@ -107,6 +107,12 @@ ring::RingBirth RingAdmin::add(const ring::RingSpec& spec, Keeper keeper,
 
 /// Rings that come while the switch runs must be remembered (docs/protocol.md §2a).
 void RingAdmin::check_may_add(const ring::RingSpec& spec, const WriterLock&) const {
+  const auto& regions = chassis_.at_start.regions;
+  if (regions && std::ranges::count(spec.members, regions->address, &ring::Member::ip) != 0) {
+    throw RingRefused(fmt::format("ring {}: found the member {}, which is the switch's own address "
+                                  "(regions.address); allowed: a host's",
+                                  spec.id, wire::to_string(regions->address)));
+  }
   if (!journal_) {
     throw RingRefused(fmt::format("ring {}: this switch has no room for rings made while it runs; "
                                   "allowed: a configuration with spare: and state_directory:",
@@ -200,6 +206,10 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Work
 bool RingAdmin::has(ring::RingBirth birth) {
   const WriterLock lock(chassis_.one_writer);
   return ring_born(birth, lock).has_value();
+}
+
+std::size_t RingAdmin::workers() const {
+  return chassis_.placement.share()->workers();
 }
 
 std::optional<std::uint16_t> RingAdmin::ring_born(ring::RingBirth birth,

@@ -44,6 +44,9 @@ class RingAdmin {
   /// False: it was withdrawn.
   bool has(ring::RingBirth birth);
 
+  /// Among which rings are dealt out.
+  std::size_t workers() const;
+
   /// What all rings together may take.
   RingRoom room() const { return budget_.all(); }
 

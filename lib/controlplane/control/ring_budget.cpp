@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/ring_budget.hpp"
 
-#include "control/ring_list.hpp"
+#include "control/short_list.hpp"
 #include "stage/ring_state.hpp"
 
 #include <fmt/format.h>

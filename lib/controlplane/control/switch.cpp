@@ -44,9 +44,9 @@ Switch::Switch(const config::Config& config) : Switch(config, journal_of(config)
 Switch::Switch(const config::Config& config, std::optional<RingJournal> journal)
     : chassis_(config, remembered_by(journal)), port_counts_(chassis_.lcores, config.ports.size()),
       captures_(chassis_), traces_(chassis_.lcores), operators_(chassis_, store_of(config)),
-      rings_(chassis_, captures_, std::move(journal)), ports_(chassis_, rings_, port_counts_),
-      reload_({chassis_, captures_, rings_, ports_}), loops_(chassis_),
-      inspector_(chassis_, rings_, port_counts_, loops_) {}
+      rings_(chassis_, captures_, std::move(journal)), regions_(chassis_),
+      ports_(chassis_, rings_, port_counts_), reload_({chassis_, captures_, rings_, ports_}),
+      loops_(chassis_), inspector_(chassis_, rings_, port_counts_, loops_) {}
 
 Switch::~Switch() {
   try {
@@ -103,6 +103,7 @@ void Switch::stop() {
 /// A capture that ends meanwhile waits for each step: here this thread does what lcores do.
 void Switch::discard_all() {
   rings_.discard_all();
+  regions_.discard_all();
   const Quiesce quiesced(chassis_.lcores);
   for (const auto& lcore : chassis_.lcores) {
     lcore->discard_queued();

@@ -9,6 +9,7 @@
 #include "control/operator_admin.hpp"
 #include "control/port_admin.hpp"
 #include "control/port_counts.hpp"
+#include "control/region_admin.hpp"
 #include "control/reload.hpp"
 #include "control/ring_admin.hpp"
 #include "control/traces.hpp"
@@ -46,6 +47,10 @@ class Switch {
 
   const RingAdmin& rings() const { return rings_; }
 
+  RegionAdmin& regions() { return regions_; }
+
+  const RegionAdmin& regions() const { return regions_; }
+
   OperatorAdmin& operators() { return operators_; }
 
   const OperatorAdmin& operators() const { return operators_; }
@@ -74,6 +79,7 @@ class Switch {
   Traces traces_;
   OperatorAdmin operators_; // before the rings, some of whose operators go with them
   RingAdmin rings_;
+  RegionAdmin regions_;
   PortAdmin ports_;
   Reload reload_;
   Loops loops_;

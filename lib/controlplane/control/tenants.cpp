@@ -2,7 +2,7 @@
 #include "control/tenants.hpp"
 
 #include "control/memory.hpp"
-#include "control/ring_list.hpp"
+#include "control/short_list.hpp"
 #include "stage/ring_state.hpp"
 
 #include <fmt/format.h>
@@ -87,11 +87,8 @@ void check_hosts(const ring::RingSpec& ring, const config::TenantConfig& tenant)
   for (std::size_t rank = 0; rank < ring.members.size(); ++rank) {
     const wire::IpAddress& ip = ring.members[rank].ip;
     if (!tenant.may_have(ip)) {
-      throw RingRefused(fmt::format(
-          "ring {}: members[{}].ip: found {}, which is no host of tenant {}; allowed: an address "
-          "in its hosts:, {}",
-          ring.id, rank, wire::to_string(ip), tenant.name,
-          fmt::join(config::hosts_of(tenant), ", ")));
+      throw RingRefused(
+          fmt::format("ring {}: members[{}].ip: {}", ring.id, rank, no_host_of(tenant, ip)));
     }
   }
 }
@@ -104,6 +101,12 @@ std::string beside(const ring::RingSpec& ring, const ring::RingSpec& other) {
 }
 
 } // namespace
+
+std::string no_host_of(const config::TenantConfig& tenant, const wire::IpAddress& ip) {
+  return fmt::format(
+      "found {}, which is no host of tenant {}; allowed: an address in its hosts:, {}",
+      wire::to_string(ip), tenant.name, fmt::join(config::hosts_of(tenant), ", "));
+}
 
 Tenants::Tenants(const std::vector<config::TenantConfig>& tenants, std::size_t mbuf_bytes,
                  const ring::RingSet& at_start)

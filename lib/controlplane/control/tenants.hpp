@@ -8,6 +8,7 @@
 #include "stage/queue.hpp"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct TenantUse {
   std::uint64_t bytes = 0;          // that these can take: frames, slots, results
   std::size_t neighbours = 0;       // ring::RingSet::neighbours_of()
 };
+
+/// What to say of an address that the tenant may not have.
+std::string no_host_of(const config::TenantConfig& tenant, const wire::IpAddress& ip);
 
 /// What tenants may have of the switch (docs/operating.md).
 class Tenants {

@@ -52,16 +52,14 @@ std::string rings_of(const Placement::DataLcore& lcore, const ring::RingSet& rin
 std::vector<std::string> division_of(const Placement& placement, const ring::RingSet& rings) {
   std::vector<std::string> lines;
   std::vector<unsigned> idle;
-  std::size_t workers = 0;
   for (const Placement::DataLcore& lcore : placement.lcores) {
-    workers += lcore.works ? 1 : 0;
     if (!lcore.rings.empty()) {
       lines.push_back(rings_of(lcore, rings));
     } else if (lcore.works) {
       idle.push_back(lcore.id);
     }
   }
-  if (workers < 2 || lines.empty()) {
+  if (placement.workers() < 2 || lines.empty()) {
     return {};
   }
   for (const Job& job : jobs_of(placement, rings)) {

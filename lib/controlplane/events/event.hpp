@@ -27,6 +27,9 @@ enum class EventKind : std::uint8_t {
   straggler_came,
   ring_reclaimed,
   ring_cut_off,
+  region_began,
+  region_ended,
+  region_cut_off,
   stop_waits,
   loss,
   ring_drops,
@@ -57,7 +60,7 @@ inline constexpr std::size_t kEventKinds = static_cast<std::size_t>(EventKind::l
 
 /// How many lines of a kind there may be.
 enum class Pace : std::uint8_t {
-  limited, // ten in a minute about one ring or port
+  limited, // ten in a minute about one ring, region or port
   all,     // somebody has asked for each of them
 };
 
@@ -92,8 +95,14 @@ inline constexpr std::array<EventRow, kEventKinds> kEvents{{
      "a ring has gone by itself, or was reset; the field `reason` says why"},
     {EventKind::ring_cut_off, "ring_cut_off", Severity::warning,
      "the switch has stopped in the middle of a ring's collective"},
+    {EventKind::region_began, "region_began", Severity::notice,
+     "all members of a region have said hello"},
+    {EventKind::region_ended, "region_ended", Severity::notice,
+     "a region has ended; the field `reason` says why"},
+    {EventKind::region_cut_off, "region_cut_off", Severity::warning,
+     "the switch has stopped while a region held packets"},
     {EventKind::stop_waits, "stop_waits", Severity::notice,
-     "the switch is to stop and lets running collectives end"},
+     "the switch is to stop and lets running collectives and regions end"},
     {EventKind::loss, "loss", Severity::warning,
      "packets between a rank and the switch were lost or late, and are repeated; once a minute"},
     {EventKind::ring_drops, "ring_drops", Severity::warning,

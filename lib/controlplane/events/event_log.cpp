@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace weir::events {
 namespace {
 
-constexpr std::uint64_t kMostOfAKind = 100; // about whatever
+constexpr std::uint64_t kMostOfAKind = 100; // about whatever, of a tenant's or of nobody's
 
 /// What is limited together: a kind, and the ring or port that it is about.
 std::string subject_of(const Event& event) {
@@ -15,6 +17,14 @@ std::string subject_of(const Event& event) {
     return std::string(kind);
   }
   return fmt::format("{} {}={}", kind, event.fields[0].name, event.fields[0].value);
+}
+
+/// So what happens to one tenant's things hides nothing of another's.
+std::string kind_and_tenant_of(const Event& event) {
+  const auto tenant = std::ranges::find(event.fields, "tenant", &Field::name);
+  return tenant == event.fields.end()
+             ? fmt::format("{} of all", row_of(event.kind).name)
+             : fmt::format("{} of tenant {}", row_of(event.kind).name, tenant->value);
 }
 
 } // namespace
@@ -30,7 +40,7 @@ void EventLog::write(const Event& event, LineLimit::Clock::time_point now) {
 /// Rings come and go, so there may be any number of subjects of a kind.
 bool EventLog::is_admitted(const Event& event, LineLimit::Clock::time_point now) {
   return limit_.admits(subject_of(event), kMostLines, now) &&
-         limit_.admits(fmt::format("{} of all", row_of(event.kind).name), kMostOfAKind, now);
+         limit_.admits(kind_and_tenant_of(event), kMostOfAKind, now);
 }
 
 void EventLog::tell_left_out(LineLimit::Clock::time_point now) {

@@ -21,8 +21,8 @@ class LineSink {
 /// standard error into it; otherwise as text to standard error.
 std::unique_ptr<LineSink> sink_of_this_process();
 
-/// Writes events, in a minute at most ten of a kind about one thing and a hundred of a kind, so
-/// that nothing on the network can fill a disk. Any thread may write.
+/// Writes events, in a minute at most ten of a kind about one thing and a hundred of a kind, of
+/// each tenant that is named, so that nothing on the network can fill a disk. Any thread may write.
 class EventLog {
  public:
   static constexpr std::uint64_t kMostLines = 10;

@@ -29,108 +29,98 @@ constexpr auto kDropReasonNames = names_of<DropReason, kDropReasons>;
 constexpr auto kReclaimReasonNames = names_of<control::ReclaimReason, control::kReclaimReasons>;
 constexpr auto kForeignReasonNames = names_of<ForeignReason, kForeignReasons>;
 
-constexpr Metric of_port(Kind kind, std::string_view name, std::string_view help,
-                         std::string_view value, FixedLabel fixed = {}) {
+/// Where the rows of several metrics stand.
+struct Rows {
+  std::string_view question;
+  const TableShape* table;
+  std::string_view label = {};
+  std::string_view within = {};
+  Scope scope = Scope::whole_switch;
+};
+
+constexpr Rows kPortRows{"/weir/port/stats", &tables::kPortStats, "port"};
+constexpr Rows kBridgeRows{"/weir/port/bridge", &tables::kPortBridge, "port"};
+constexpr Rows kRingRows{"/weir/ring", &tables::kRings, "ring"};
+constexpr Rows kUplinkRows{"/weir/ring", &tables::kUplink, "", "", Scope::each_ring_below_a_switch};
+constexpr Rows kLineRows{"/weir/ring", &tables::kRingQueue, "", "", Scope::each_ring};
+constexpr Rows kTenantRows{"/weir/tenants", &tables::kTenants, "tenant"};
+constexpr Rows kShareRows{"/weir/tenants", &tables::kTenantRegions, "tenant"};
+constexpr Rows kRegionRows{"/weir/region", &tables::kRegions, "place"};
+constexpr Rows kMemberRows{"/weir/region", &tables::kRegionMembers, "member", "place"};
+constexpr Rows kLcoreRows{"/weir/lcores", &tables::kLcores, "lcore"};
+
+constexpr Metric of(const Rows& rows, Kind kind, std::string_view name, std::string_view help,
+                    std::string_view value, double unit = 1.0, FixedLabel fixed = {}) {
   return {.name = name,
           .help = help,
           .kind = kind,
-          .question = "/weir/port/stats",
-          .table = &tables::kPortStats,
+          .scope = rows.scope,
+          .question = rows.question,
+          .table = rows.table,
           .value = value,
-          .label = "port",
+          .unit = unit,
+          .label = rows.label,
+          .within = rows.within,
           .fixed = fixed};
+}
+
+constexpr Metric of_port(Kind kind, std::string_view name, std::string_view help,
+                         std::string_view value, FixedLabel fixed = {}) {
+  return of(kPortRows, kind, name, help, value, 1.0, fixed);
 }
 
 constexpr Metric of_bridge(Kind kind, std::string_view name, std::string_view help,
                            std::string_view value) {
-  return {.name = name,
-          .help = help,
-          .kind = kind,
-          .question = "/weir/port/bridge",
-          .table = &tables::kPortBridge,
-          .value = value,
-          .label = "port"};
+  return of(kBridgeRows, kind, name, help, value);
 }
 
 constexpr Metric of_ring(Kind kind, std::string_view name, std::string_view help,
                          std::string_view value) {
-  return {.name = name,
-          .help = help,
-          .kind = kind,
-          .question = "/weir/ring",
-          .table = &tables::kRings,
-          .value = value,
-          .label = "ring"};
+  return of(kRingRows, kind, name, help, value);
 }
 
 constexpr Metric of_uplink(std::string_view name, std::string_view help, std::string_view value) {
-  return {.name = name,
-          .help = help,
-          .kind = Kind::counter,
-          .scope = Scope::each_ring_below_a_switch,
-          .question = "/weir/ring",
-          .table = &tables::kUplink,
-          .value = value,
-          .label = ""};
+  return of(kUplinkRows, Kind::counter, name, help, value);
 }
 
 constexpr Metric of_rank(Kind kind, std::string_view name, std::string_view help,
                          const TableShape& table, std::string_view value, FixedLabel fixed = {}) {
-  return {.name = name,
-          .help = help,
-          .kind = kind,
-          .scope = Scope::each_ring,
-          .question = "/weir/ring",
-          .table = &table,
-          .value = value,
-          .label = "rank",
-          .fixed = fixed};
+  return of({"/weir/ring", &table, "rank", "", Scope::each_ring}, kind, name, help, value, 1.0,
+            fixed);
 }
 
 constexpr Metric of_line(Kind kind, std::string_view name, std::string_view help,
                          std::string_view value) {
-  return {.name = name,
-          .help = help,
-          .kind = kind,
-          .scope = Scope::each_ring,
-          .question = "/weir/ring",
-          .table = &tables::kRingQueue,
-          .value = value,
-          .label = ""};
+  return of(kLineRows, kind, name, help, value);
 }
 
 constexpr Metric of_tenant(Kind kind, std::string_view name, std::string_view help,
                            std::string_view value, double unit = 1.0) {
-  return {.name = name,
-          .help = help,
-          .kind = kind,
-          .question = "/weir/tenants",
-          .table = &tables::kTenants,
-          .value = value,
-          .unit = unit,
-          .label = "tenant"};
+  return of(kTenantRows, kind, name, help, value, unit);
+}
+
+constexpr Metric of_share(std::string_view name, std::string_view help, std::string_view value) {
+  return of(kShareRows, Kind::gauge, name, help, value);
+}
+
+constexpr Metric of_region(Kind kind, std::string_view name, std::string_view help,
+                           std::string_view value) {
+  return of(kRegionRows, kind, name, help, value);
+}
+
+constexpr Metric of_member(std::string_view name, std::string_view help, std::string_view value,
+                           double unit = 1.0) {
+  return of(kMemberRows, Kind::gauge, name, help, value, unit);
 }
 
 constexpr Metric of_lcore(Kind kind, std::string_view name, std::string_view help,
                           std::string_view value) {
-  return {.name = name,
-          .help = help,
-          .kind = kind,
-          .question = "/weir/lcores",
-          .table = &tables::kLcores,
-          .value = value,
-          .label = "lcore"};
+  return of(kLcoreRows, kind, name, help, value);
 }
 
 constexpr Metric of_switch(std::string_view name, std::string_view help, std::string_view question,
                            const TableShape& table, std::string_view value) {
-  return {.name = name,
-          .help = help,
-          .kind = Kind::gauge,
-          .question = question,
-          .table = &table,
-          .value = value,
-          .label = ""};
+  return of({question, &table}, Kind::gauge, name, help, value);
 }
 
 constexpr std::array kCatalogue{
@@ -293,6 +283,33 @@ constexpr std::array kCatalogue{
     of_tenant(Kind::counter, "weir_tenant_over_rate_frames_total",
               "Frames dropped because they were more than the tenant's packets per second.",
               "over_rate"),
+    of_share("weir_tenant_regions", "Regions of the tenant that have not ended.", "regions"),
+    of_share("weir_tenant_most_regions", "How many these may be.", "most_regions"),
+    of_share("weir_tenant_region_members", "Members of its regions.", "members"),
+    of_share("weir_tenant_most_region_members", "How many these may be.", "most_members"),
+    of_share("weir_tenant_region_frames", "Frames that its regions can hold.", "frames"),
+    of_share("weir_tenant_most_region_frames", "How many these may be.", "most_frames"),
+
+    of_region(Kind::gauge, "weir_region_id", "Which region has the place now.", "region"),
+    of_region(Kind::gauge, "weir_region_members", "Members of the region.", "members"),
+    of_region(Kind::gauge, "weir_region_heard_members", "Members that have said hello.", "heard"),
+    of_region(Kind::gauge, "weir_region_held_frames",
+              "Frames that wait until all targets have acknowledged.", "held"),
+    of_region(Kind::counter, "weir_region_packets_total",
+              "Packets of members that were taken for the others.", "accepted"),
+    of_region(Kind::counter, "weir_region_copies_total",
+              "Copies sent to members, repeated ones too.", "copies"),
+    of_region(Kind::counter, "weir_region_repeated_copies_total", "Copies sent again.", "again"),
+    of_region(Kind::counter, "weir_region_answers_total", "ACKs, NAKs and RNR NAKs sent.",
+              "answers"),
+    of_region(Kind::counter, "weir_region_naks_total",
+              "NAKs and RNR NAKs sent for what was lost or had no room.", "asked"),
+    of_member("weir_region_member_held_frames", "Frames of the member that are held.", "held"),
+    of_member("weir_region_member_unacknowledged_copies",
+              "Copies that the member has not acknowledged.", "unacknowledged"),
+    of_member("weir_region_member_waited_for_seconds",
+              "How long the member has given no sign of life while it owes an acknowledgement.",
+              "waited_for_ms", kPerMilli),
 
     of_lcore(Kind::counter, "weir_lcore_rounds_total", "Rounds of the lcore's loop.", "rounds"),
     of_lcore(Kind::counter, "weir_lcore_idle_rounds_total", "Rounds that found nothing to do.",

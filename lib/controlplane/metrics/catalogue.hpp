@@ -40,9 +40,10 @@ struct Metric {
   Scope scope = Scope::whole_switch; // of any other, the label `ring` is added
   std::string_view question;         // its path on the telemetry socket
   const report::TableShape* table;
-  std::string_view value; // the column's key; a cell without a number counts as 0
-  double unit = 1.0;      // what the metric's unit has of the column's
-  std::string_view label; // the key of a column whose cells are labels; empty: none
+  std::string_view value;       // the column's key; a cell without a number counts as 0
+  double unit = 1.0;            // what the metric's unit has of the column's
+  std::string_view label;       // the key of a column whose cells are labels; empty: none
+  std::string_view within = {}; // of a second such column
   FixedLabel fixed = {};
   /// All values that the label can have: one that has no row counts as 0. nullptr: as many as rows.
   std::vector<std::string> (*known)() = nullptr;

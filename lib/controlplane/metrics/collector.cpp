@@ -33,7 +33,7 @@ class Answers {
     const std::pair key{metric.question, argument};
     auto known = answers_.find(key);
     if (known == answers_.end()) {
-      known = answers_.emplace(key, question_of(metric).ask(weir_, argument)).first;
+      known = answers_.emplace(key, question_of(metric).ask(weir_, argument, {})).first;
     }
     const auto found = std::ranges::find(known->second, metric.table,
                                          [](const auto& table) { return table.shape; });

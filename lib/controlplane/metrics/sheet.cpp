@@ -17,6 +17,9 @@ using prometheus::MetricType;
 using report::Cell;
 using report::Table;
 
+/// What a cell says that has no number and no name: a row that has it for a label has no value.
+constexpr std::string_view kNothing = "-";
+
 std::size_t column_of(const Table& table, std::string_view key) {
   const auto& columns = table.shape->columns;
   const auto found = std::ranges::find(columns, key, &report::Column::key);
@@ -90,8 +93,13 @@ void Sheet::add_rows(const Metric& metric, const Table& table, const Labels& com
   const std::size_t value = column_of(table, metric.value);
   for (const std::vector<Cell>& row : table.rows) {
     Labels labels = common;
-    if (!metric.label.empty()) {
-      labels.push_back({std::string(metric.label), text_of(row[column_of(table, metric.label)])});
+    for (const std::string_view label : {metric.within, metric.label}) {
+      if (!label.empty()) {
+        labels.push_back({std::string(label), text_of(row[column_of(table, label)])});
+      }
+    }
+    if (std::ranges::count(labels, kNothing, &ClientMetric::Label::value) != 0) {
+      continue;
     }
     add_value(metric, std::move(labels), number_of(row[value]) * metric.unit);
   }

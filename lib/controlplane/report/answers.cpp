@@ -358,13 +358,62 @@ Report show_trace(control::Switch& weir) {
   return {table};
 }
 
-Report show_tenants(control::Switch& weir) {
+Report show_tenants(control::Switch& weir, std::string_view, const control::Principal& principal) {
   const control::RingsSeen seen = weir.inspector().rings();
   Table table(tables::kTenants);
   for (const control::TenantUse& use : weir.inspector().tenants().uses(*seen.set)) {
     tables::kTenants.add(table, {use, lines_of(use, seen)});
   }
-  return {table};
+  return {table, tables::kTenantRegions.with_all(weir.regions().shares(principal))};
+}
+
+std::vector<std::string> region_ids(const control::Switch& weir,
+                                    const control::Principal& principal) {
+  std::vector<std::string> ids;
+  for (const control::RegionSeen& region : weir.regions().regions(principal)) {
+    ids.push_back(std::to_string(region.spec.id));
+  }
+  return ids;
+}
+
+namespace {
+
+[[noreturn]] void refuse_region(std::string_view name, const std::vector<std::string>& ids) {
+  throw UnknownName(
+      fmt::format("region: found '{}'; allowed: {}", name,
+                  ids.empty() ? "there is none" : fmt::format("{}", fmt::join(ids, ", "))));
+}
+
+} // namespace
+
+Report show_regions(control::Switch& weir, std::string_view name,
+                    const control::Principal& principal) {
+  Table regions(tables::kRegions);
+  Table members(tables::kRegionMembers);
+  std::vector<std::string> ids;
+  for (const control::RegionSeen& region : weir.regions().regions(principal)) {
+    ids.push_back(std::to_string(region.spec.id));
+    if (name != kAll && name != ids.back()) {
+      continue;
+    }
+    tables::kRegions.add(regions, region);
+    for (std::size_t member = 0; member < region.members.size(); ++member) {
+      tables::kRegionMembers.add(members, {region, member});
+    }
+  }
+  if (name != kAll && regions.rows.empty()) {
+    refuse_region(name, ids);
+  }
+  return {regions, members};
+}
+
+void withdraw_region(control::Switch& weir, std::string_view name,
+                     const control::Principal& principal) {
+  const auto id = text::parsed<std::uint32_t>(name);
+  if (!id) {
+    refuse_region(name, region_ids(weir, principal));
+  }
+  weir.regions().withdraw(*id, principal);
 }
 
 /// Both, also one that has not counted.

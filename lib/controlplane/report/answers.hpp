@@ -66,7 +66,17 @@ Report show_stations(control::Switch& weir);
 Report show_lcores(control::Switch& weir);
 Report show_memory(control::Switch& weir);
 Report show_trace(control::Switch& weir);
-Report show_tenants(control::Switch& weir);
+/// Of the regions' rooms, a tenant sees its own share.
+Report show_tenants(control::Switch& weir, std::string_view, const control::Principal& principal);
+/// The ids of regions that are not forgotten. A tenant has its own.
+std::vector<std::string> region_ids(const control::Switch& weir,
+                                    const control::Principal& principal);
+/// One region or all, with their members. A tenant sees its own, and for it the others are unknown.
+/// Throws UnknownName.
+Report show_regions(control::Switch& weir, std::string_view name,
+                    const control::Principal& principal);
+void withdraw_region(control::Switch& weir, std::string_view name,
+                     const control::Principal& principal);
 /// The processes of the control service's gate that did not end by themselves.
 Report show_gate(control::Switch& weir);
 /// The rings that were reclaimed last, and how many for each reason.

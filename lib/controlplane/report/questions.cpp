@@ -13,27 +13,37 @@
 namespace weir::report {
 namespace {
 
-std::vector<std::string> ports_and_all(const control::Switch& weir) {
-  std::vector<std::string> names = port_names(weir);
+/// Adapts a function whose names all may know.
+template <std::vector<std::string> (*names_of)(const control::Switch&)>
+std::vector<std::string> names(const control::Switch& weir, const control::Principal&) {
+  return names_of(weir);
+}
+
+template <std::vector<std::string> (*names_of)(const control::Switch&, const control::Principal&)>
+std::vector<std::string> names_and_all(const control::Switch& weir,
+                                       const control::Principal& principal) {
+  std::vector<std::string> names = names_of(weir, principal);
   names.emplace_back(kAll);
   return names;
 }
 
-std::vector<std::string> rings_and_all(const control::Switch& weir) {
-  std::vector<std::string> ids = ring_ids(weir);
-  ids.emplace_back(kAll);
-  return ids;
-}
-
 constexpr std::array kArguments{
-    Argument{"<name|all>", "name", kAll, ports_and_all},
-    Argument{"<id|all>", "id", kAll, rings_and_all},
-    Argument{"<id>", "id", "", ring_ids},
+    Argument{"<name|all>", "name", kAll, names_and_all<names<port_names>>},
+    Argument{"<id|all>", "id", kAll, names_and_all<names<ring_ids>>},
+    Argument{"<id>", "id", "", names<ring_ids>},
+    Argument{"<region|all>", "region", kAll, names_and_all<region_ids>},
+    Argument{"<region>", "region", "", region_ids},
 };
 
-/// Adapts a function without an argument.
+/// Adapts a function that tells all the same.
+template <Report (*show)(control::Switch&, std::string_view)>
+Report for_all(control::Switch& weir, std::string_view argument, const control::Principal&) {
+  return show(weir, argument);
+}
+
+/// Likewise, without an argument.
 template <Report (*show)(control::Switch&)>
-Report without_argument(control::Switch& weir, std::string_view) {
+Report without_argument(control::Switch& weir, std::string_view, const control::Principal&) {
   return show(weir);
 }
 
@@ -42,33 +52,33 @@ constexpr std::array<const TableShape*, sizeof...(shapes)> answer{&shapes...};
 
 /// The answer that has what the inspector says there as rows of one table.
 template <const auto& table, auto member>
-Report rows_of(control::Switch& weir, std::string_view) {
+Report rows_of(control::Switch& weir, std::string_view, const control::Principal&) {
   return {table.with_all((weir.inspector().*member)())};
 }
 
 constexpr std::array kQuestions{
     Question{"show port info <name|all>", "/weir/port/info", "devices, links, MTUs", Stops::none,
-             answer<tables::kPortInfo>, show_port_information},
+             answer<tables::kPortInfo>, for_all<show_port_information>},
     Question{"show port stats <name|all>", "/weir/port/stats", "packets and bytes", Stops::none,
-             answer<tables::kPortStats>, show_port_statistics},
+             answer<tables::kPortStats>, for_all<show_port_statistics>},
     Question{"show port xstats <name|all>", "/weir/port/xstats", "the driver's own statistics",
-             Stops::none, answer<tables::kPortXstats>, show_port_extended},
+             Stops::none, answer<tables::kPortXstats>, for_all<show_port_extended>},
     Question{"show port steering <name|all>", "/weir/port/steering",
              "whose frames come to the queue of their ring's worker", Stops::none,
-             answer<tables::kPortSteering>, show_port_steering},
+             answer<tables::kPortSteering>, for_all<show_port_steering>},
     Question{"show port bridge <name|all>", "/weir/port/bridge",
              "whether ports bridge, and which are closed for a loop", Stops::none,
-             answer<tables::kPortBridge>, show_port_bridge},
+             answer<tables::kPortBridge>, for_all<show_port_bridge>},
     Question{"show ring <id|all>", "/weir/ring",
              "members, slots, results, drops, slot times of a ring, and its place in a tree",
              Stops::one,
              answer<tables::kRings, tables::kMembers, tables::kRecovery, tables::kRingDrops,
                     tables::kSlotTime, tables::kRingQueue, tables::kTree, tables::kRefusedHellos,
                     tables::kUplink, tables::kTotalTime>,
-             show_rings},
+             for_all<show_rings>},
     Question{"show ring <id> stuck", "/weir/ring/stuck",
              "the oldest unfinished slots, the ranks they wait for, and what holds these up",
-             Stops::one, answer<tables::kStuck, tables::kWaitedFor>, show_stuck},
+             Stops::one, answer<tables::kStuck, tables::kWaitedFor>, for_all<show_stuck>},
     Question{"show hellos", "/weir/hellos",
              "hellos of trees' rings that are refused here, those for rings that are not here too",
              Stops::one_at_most, answer<tables::kRefusedHellos>, without_argument<show_hellos>},
@@ -77,7 +87,10 @@ constexpr std::array kQuestions{
              without_argument<show_reclaimed>},
     Question{"show tenants", "/weir/tenants",
              "what tenants may have of the switch, and what they have", Stops::one,
-             answer<tables::kTenants>, without_argument<show_tenants>},
+             answer<tables::kTenants, tables::kTenantRegions>, show_tenants},
+    Question{"show region <region|all>", "/weir/region",
+             "regions and their members: what is held, and who owes an acknowledgement",
+             Stops::one_at_most, answer<tables::kRegions, tables::kRegionMembers>, show_regions},
     Question{"show gate", "/weir/gate",
              "processes of the control service's gate that did not end by themselves", Stops::none,
              answer<tables::kGate>, without_argument<show_gate>},
@@ -126,9 +139,11 @@ const Argument* argument_in(std::string_view grammar) {
   return find_argument(grammar);
 }
 
-Report Question::ask(control::Switch& weir, std::string_view argument) const {
+Report Question::ask(control::Switch& weir, std::string_view argument,
+                     const control::Principal& principal) const {
   const Argument* taken = argument_in(grammar);
-  Report report = answer(weir, argument.empty() && taken != nullptr ? taken->fallback : argument);
+  Report report =
+      answer(weir, argument.empty() && taken != nullptr ? taken->fallback : argument, principal);
   const bool is_as_declared =
       !report.empty() && report.size() <= tables.size() &&
       std::equal(report.begin(), report.end(), tables.begin(),

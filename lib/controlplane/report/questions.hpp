@@ -15,6 +15,7 @@
 
 namespace weir::control {
 class Switch;
+struct Principal;
 } // namespace weir::control
 
 namespace weir::report {
@@ -24,8 +25,9 @@ struct Argument {
   std::string_view placeholder; // its place in the grammar: "<id|all>"
   std::string_view what;        // "id"
   std::string_view fallback;    // used when the argument is missing; empty: none
-  /// All allowed values.
-  std::vector<std::string> (*values)(const control::Switch& weir);
+  /// All that this principal may name.
+  std::vector<std::string> (*values)(const control::Switch& weir,
+                                     const control::Principal& principal);
 };
 
 /// The argument whose placeholder is in `grammar`; null when there is none.
@@ -46,11 +48,13 @@ struct Question {
   Stops stops;
   /// The tables of the answer, in order. A question about all rings has only the first.
   std::span<const TableShape* const> tables;
-  Report (*answer)(control::Switch& weir, std::string_view argument);
+  Report (*answer)(control::Switch& weir, std::string_view argument,
+                   const control::Principal& principal);
 
   /// An empty `argument` means the argument's fallback. Throws UnknownName for an unknown value,
   /// and std::logic_error if the answer's tables are not those of the row.
-  Report ask(control::Switch& weir, std::string_view argument) const;
+  Report ask(control::Switch& weir, std::string_view argument,
+             const control::Principal& principal) const;
 };
 
 /// In the order of the prompt's `help`.

@@ -44,6 +44,35 @@ std::string TenantRow::hosts() const {
                                   : fmt::format("{}", fmt::join(config::hosts_of(use.tenant), " "));
 }
 
+std::string_view name_of(region::State state) {
+  switch (state) {
+  case region::State::forming:
+    return "forming";
+  case region::State::open:
+    return "open";
+  case region::State::ended:
+    break;
+  }
+  return "ended";
+}
+
+Cell place_cell(const control::RegionSeen& region) {
+  return region.state == region::State::ended ? Cell(std::string(kNone))
+                                              : Cell(std::uint64_t{region.place});
+}
+
+std::string note_of(const control::RegionSeen& region) {
+  switch (region.state) {
+  case region::State::forming:
+    return "no hello yet from " + control::absent_members(region);
+  case region::State::open:
+    break;
+  case region::State::ended:
+    return control::reason_in_words(region);
+  }
+  return std::string(kNone);
+}
+
 std::string_view TraceRow::stage() const {
   return stage::row_of(stage::stage_of(record)).name;
 }

@@ -12,6 +12,8 @@
 #include "control/memory.hpp"
 #include "control/operator_admin.hpp"
 #include "control/port.hpp"
+#include "control/region_admission.hpp"
+#include "control/region_seen.hpp"
 #include "control/snapshots.hpp"
 #include "control/tenants.hpp"
 #include "frame/trace.hpp"
@@ -81,6 +83,23 @@ struct TenantRow {
 
   std::string hosts() const;
 };
+
+struct RegionMemberRow {
+  const control::RegionSeen& region;
+  std::size_t member;
+
+  const region::MemberSpec& spec() const { return region.spec.members[member]; }
+
+  const control::RegionSeen::Member& state() const { return region.members[member]; }
+};
+
+/// "forming", "open", "ended".
+std::string_view name_of(region::State state);
+
+/// Why it has ended, or what it waits for; empty: nothing.
+std::string note_of(const control::RegionSeen& region);
+/// "-" of one that has ended: another one may have its place.
+Cell place_cell(const control::RegionSeen& region);
 
 struct MemoryRow {
   const control::MemoryPlan& plan;
@@ -214,6 +233,67 @@ inline constexpr TableOf kTenants{
            [](const TenantRow& t) { return t.lines.counters.over_rate; }),
     // Blocks of addresses.
     column("hosts", "hosts", [](const TenantRow& t) { return t.hosts(); })};
+
+inline constexpr TableOf kTenantRegions{
+    "tenant_regions",
+    "what tenants have of the regions' rooms",
+    column("tenant", "tenant",
+           [](const control::RegionShare& s) { return std::string_view(s.tenant); }),
+    column("regions", "regions", [](const control::RegionShare& s) { return s.now.regions; }),
+    column("most_regions", "most", [](const control::RegionShare& s) { return s.most.regions; }),
+    column("members", "members", [](const control::RegionShare& s) { return s.now.members; }),
+    column("most_members", "most", [](const control::RegionShare& s) { return s.most.members; }),
+    column("frames", "frames", [](const control::RegionShare& s) { return s.now.frames; }),
+    column("most_frames", "most", [](const control::RegionShare& s) { return s.most.frames; })};
+
+inline constexpr TableOf kRegions{
+    "regions", "",
+    column("region", "region", [](const control::RegionSeen& r) { return r.spec.id; }),
+    column("tenant", "tenant",
+           [](const control::RegionSeen& r) {
+             return r.tenant.empty() ? kNone : std::string_view(r.tenant);
+           }),
+    column("place", "place", [](const control::RegionSeen& r) { return place_cell(r); }),
+    column("state", "state", [](const control::RegionSeen& r) { return name_of(r.state); }),
+    column("members", "members", [](const control::RegionSeen& r) { return r.members.size(); }),
+    column("heard", "heard", [](const control::RegionSeen& r) { return r.heard(); }),
+    column("bytes", "bytes", [](const control::RegionSeen& r) { return r.spec.bytes; }),
+    column("mtu", "MTU", [](const control::RegionSeen& r) { return r.spec.mtu; }),
+    column("window", "window", [](const control::RegionSeen& r) { return r.spec.window; }),
+    column("loopback", "loopback",
+           [](const control::RegionSeen& r) {
+             return r.spec.loopback == region::Loopback::on ? std::string_view("yes")
+                                                            : std::string_view("no");
+           }),
+    column("held", "held", [](const control::RegionSeen& r) { return r.held; }),
+    column("accepted", "accepted",
+           [](const control::RegionSeen& r) { return r.counters.accepted; }),
+    column("copies", "copies", [](const control::RegionSeen& r) { return r.counters.copies; }),
+    column("again", "again", [](const control::RegionSeen& r) { return r.counters.again; }),
+    column("answers", "answers", [](const control::RegionSeen& r) { return r.counters.answers; }),
+    column("asked", "asked", [](const control::RegionSeen& r) { return r.counters.asked; }),
+    // Why it has ended, or who has not said hello.
+    column("note", "note", [](const control::RegionSeen& r) { return note_of(r); })};
+
+inline constexpr TableOf kRegionMembers{
+    "region_members",
+    "members: frames of theirs that are held, copies that they have not acknowledged",
+    column("region", "region", [](const RegionMemberRow& m) { return m.region.spec.id; }),
+    column("place", "place", [](const RegionMemberRow& m) { return place_cell(m.region); }),
+    column("member", "member", [](const RegionMemberRow& m) { return m.member; }),
+    column("ip", "address", [](const RegionMemberRow& m) { return wire::to_string(m.spec().ip); }),
+    column("queue_pair", "QP", [](const RegionMemberRow& m) { return m.spec().queue_pair; }),
+    column("hello", "hello",
+           [](const RegionMemberRow& m) {
+             return m.state().has_said_hello ? std::string_view("yes") : std::string_view("no");
+           }),
+    column("held", "held", [](const RegionMemberRow& m) { return m.state().held; }),
+    column("unacknowledged", "unacknowledged",
+           [](const RegionMemberRow& m) { return m.state().unacknowledged; }),
+    // Without a sign of life while it owes these.
+    column("waited_for_ms", "waited for (ms)", [](const RegionMemberRow& m) {
+      return static_cast<double>(m.state().waited_for_ns) / 1e6;
+    })};
 
 inline constexpr TableOf kOperators{
     "operators", "operators of the users' own",

@@ -100,7 +100,7 @@ void add_answer(rte_tel_data* answer, control::Switch& weir, const Question& que
                 std::string_view argument) {
   rte_tel_data_start_dict(answer);
   try {
-    const Report report = question.ask(weir, argument);
+    const Report report = question.ask(weir, argument, {});
     Room room(report);
     for (const Table& table : report) {
       add_table(answer, table, room);

@@ -5,6 +5,7 @@
 #include "config/config.hpp"
 #include "control/operator_seen.hpp"
 #include "control/principal.hpp"
+#include "control/region_seen.hpp"
 #include "control/ring_budget.hpp"
 #include "control/ring_exists.hpp"
 #include "ring/ring_spec.hpp"
@@ -57,12 +58,16 @@ using control::RingExists;
 
 /// What the control service asks of a switch. Any thread may call; what a call throws becomes the
 /// status of the client's call. Orders are carried out if `principal` may give them, which is asked
-/// where they are carried out; those without one are an operator's.
+/// where they are carried out; those without one are an operator's. So it is with questions.
 class Backend {
  public:
   virtual ~Backend() = default;
 
   command::Answer execute(const command::Words& words) { return execute(words, {}); }
+
+  report::Report ask(const command::Words& words) { return ask(words, {}); }
+
+  command::Words completions(std::string_view line) { return completions(line, {}); }
 
   void add_ring(const ring::RingSpec& ring) { add_ring(ring, {}); }
 
@@ -74,8 +79,8 @@ class Backend {
 
   virtual command::Answer execute(const command::Words& words, const Principal& principal) = 0;
   /// Throws for words that change something.
-  virtual report::Report ask(const command::Words& words) = 0;
-  virtual command::Words completions(std::string_view line) = 0;
+  virtual report::Report ask(const command::Words& words, const Principal& principal) = 0;
+  virtual command::Words completions(std::string_view line, const Principal& principal) = 0;
   virtual std::vector<ListedRing> rings() = 0;
   virtual void add_ring(const ring::RingSpec& ring, const Principal& principal) = 0;
   /// A ring that lasts as long as its owner. Fills in what the caller has left to the switch.
@@ -88,6 +93,23 @@ class Backend {
   /// Withdraws a ring whose owner is gone, unless somebody else has done so.
   virtual void remove_orphan(ring::RingBirth birth) = 0;
   virtual bool has_ring(ring::RingBirth birth) = 0;
+
+  /// Lcores that work for rings. Configured: none comes or goes while the switch runs.
+  virtual std::size_t workers() { return 1; }
+
+  /// These as control::RegionAdmin. A switch without regions refuses.
+  virtual control::MadeRegion hold_region(const control::WantedRegion&, const Principal&) {
+    throw control::RegionRefused("this service has no regions");
+  }
+
+  control::MadeRegion hold_region(const control::WantedRegion& wanted) {
+    return hold_region(wanted, {});
+  }
+
+  virtual void remove_orphan_region(std::uint32_t) {}
+
+  virtual std::optional<std::string> end_of_region(std::uint32_t) { return std::nullopt; }
+
   /// With the ports of which rings' members have the indices.
   virtual std::shared_ptr<const config::Config> config() = 0;
   /// Throws unless all lcores stop for a question.

@@ -37,6 +37,9 @@ struct Caller {
     return kind == CallerKind::local_operator || kind == CallerKind::remote_operator;
   }
 
+  /// As whom it asks and orders.
+  control::Principal principal() const { return {is_operator() ? "" : name}; }
+
   /// Throws NotAllowed for a manager: its calls are others.
   void check_may_call() const;
   /// Throws NotAllowed for a tenant.

@@ -130,6 +130,7 @@ Endpoint::Parts::~Parts() {
   }
   close(end);
   service.held_rings().end();
+  service.held_regions().end();
   server->GetHealthCheckService()->Shutdown();
   end_server();
 }
@@ -193,6 +194,7 @@ void Endpoint::Parts::keep_doors() {
     if (now >= due) {
       look_after_health();
       service.held_rings().look_after();
+      service.held_regions().look_after();
       look_after_fabric();
       due = now + kHealthPeriod;
     }

@@ -34,6 +34,11 @@ LeaderTerm term_of(const v1::FabricTerm& term) {
   return {term.epoch(), term.number()};
 }
 
+void write(const LeaderTerm& term, v1::FabricTerm& message) {
+  message.set_epoch(term.epoch);
+  message.set_number(term.number);
+}
+
 void write(const control::RingRoom& room, v1::RingRoom& message) {
   message.set_rings(room.rings);
   message.set_members(room.members);
@@ -104,11 +109,29 @@ void FabricRings::claim(const v1::ClaimFabricRequest& request, v1::ClaimFabricRe
     throw WrongMessage(
         fmt::format("manager: found '{}'; allowed: a name without blanks", request.manager()));
   }
-  term().claim({request.fabric(), term_of(request.term()), request.manager()});
+  try {
+    term().claim({request.fabric(), term_of(request.term()), request.manager()});
+  } catch (const TermOver& over) {
+    throw TermOver(over.what(), holder().SerializeAsString());
+  }
+  holder_heard_ = Clock::now();
   response.set_boot(boot_);
-  response.mutable_highest()->set_epoch(term().highest().term.epoch);
-  response.mutable_highest()->set_number(term().highest().term.number);
+  write(term().highest().term, *response.mutable_highest());
   response.add_capabilities(kCapability);
+}
+
+/// Who has the highest term: somebody may want to take the switch from him.
+v1::ClaimFabricResponse FabricRings::holder() {
+  const FabricTerm::Claim& highest = term().highest();
+  v1::ClaimFabricResponse told;
+  write(highest.term, *told.mutable_highest());
+  told.set_holder(highest.manager);
+  if (holder_heard_) {
+    const auto silence = Clock::now() - *holder_heard_;
+    told.set_holder_heard_ms(static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(silence).count()));
+  }
+  return told;
 }
 
 void FabricRings::apply(const v1::ApplyRingsRequest& request) {
@@ -169,6 +192,7 @@ void FabricRings::look(const v1::WatchSwitchRequest& request, Labels labels, v1:
   const std::lock_guard lock(mutex_);
   check_leads(request.fabric(), request.term());
   last_look_ = Clock::now();
+  holder_heard_ = last_look_;
   const TendedSwitch tended = backend_.tended();
   control::RingRoom others;
   seen.set_boot(boot_);

@@ -60,6 +60,7 @@ class FabricRings {
   FabricTerm& term();
   void check_leads(const std::string& fabric, const v1::FabricTerm& term);
   void check_order(const v1::FabricOrder& order);
+  v1::ClaimFabricResponse holder();
   void make(const v1::LabelledRing& ring, Rings& made);
   void withdraw(std::uint32_t id, const Managed& ring);
 
@@ -67,6 +68,7 @@ class FabricRings {
   const std::string boot_;
   std::mutex mutex_; // guards all below; an order and a look come one after the other
   std::optional<FabricTerm> term_;
+  std::optional<Clock::time_point> holder_heard_; // who has the highest term claimed or watched
   LeaderTerm last_ordered_;
   std::uint64_t last_order_ = 0; // of this term
   Rings rings_;

@@ -31,10 +31,16 @@ FabricTerm::FabricTerm(const std::filesystem::path& directory) : file_(directory
   }
 }
 
+TermOver FabricTerm::over(const LeaderTerm& term) const {
+  return TermOver(fmt::format("term {} is over: {} ({}) has claimed this switch", to_string(term),
+                              to_string(highest_.term), highest_.manager));
+}
+
 void FabricTerm::claim(const Claim& claim) {
-  const bool is_same_fabric = claim.fabric == highest_.fabric;
-  if (is_same_fabric && claim.term < highest_.term) {
-    check(claim.fabric, claim.term);
+  const bool is_anothers = claim.term == highest_.term && claim.term != LeaderTerm() &&
+                           claim.manager != highest_.manager;
+  if (claim.fabric == highest_.fabric && (claim.term < highest_.term || is_anothers)) {
+    throw over(claim.term);
   }
   const std::string line = fmt::format("{} {} {} {}\n", claim.fabric, claim.term.epoch,
                                        claim.term.number, claim.manager);
@@ -47,8 +53,7 @@ void FabricTerm::claim(const Claim& claim) {
 
 void FabricTerm::check(const std::string& fabric, const LeaderTerm& term) const {
   if (fabric != highest_.fabric || term != highest_.term) {
-    throw TermOver(fmt::format("term {} is over: {} ({}) has claimed this switch", to_string(term),
-                               to_string(highest_.term), highest_.manager));
+    throw over(term);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace weir::rpc {
 
@@ -18,7 +19,14 @@ class WrongFabric : public std::runtime_error {
 /// A manager with a higher term has claimed the switch. what() has both terms.
 class TermOver : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit TermOver(const std::string& words, std::string details = {})
+      : std::runtime_error(words), details_(std::move(details)) {}
+
+  /// A ClaimFabricResponse, where it was a claim that is refused.
+  const std::string& details() const { return details_; }
+
+ private:
+  std::string details_;
 };
 
 /// Of a fabric's managers the one with the higher term leads.
@@ -40,7 +48,7 @@ class FabricTerm {
   struct Claim {
     std::string fabric;
     LeaderTerm term;
-    std::string manager; // for people
+    std::string manager; // its name
   };
 
   /// Reads the file. Throws WrongFabric for one that it cannot read.
@@ -49,13 +57,16 @@ class FabricTerm {
   const Claim& highest() const { return highest_; }
 
   /// Returns when the claim is on the disk. Throws TermOver for a lower term than the highest of
-  /// this fabric, and WrongFabric when the file cannot be written.
+  /// this fabric, or for that one of another manager: two stores have counted up to it. 0.0
+  /// is nobody's. Throws WrongFabric when the file cannot be written.
   void claim(const Claim& claim);
 
   /// Throws TermOver unless the term is the highest of this fabric.
   void check(const std::string& fabric, const LeaderTerm& term) const;
 
  private:
+  TermOver over(const LeaderTerm& term) const;
+
   const std::filesystem::path file_;
   Claim highest_;
 };

@@ -2,13 +2,11 @@
 #pragma once
 
 #include "rpc/backend.hpp"
+#include "rpc/held_calls.hpp"
 #include "rpc/places.hpp"
 
 #include <cstdint>
 #include <grpcpp/support/server_callback.h>
-#include <list>
-#include <mutex>
-#include <set>
 #include <weir/v1/switch.pb.h>
 
 namespace weir::rpc {
@@ -18,12 +16,13 @@ namespace weir::rpc {
 inline constexpr std::uint32_t kFirstChosenId = 1u << 16;
 inline constexpr std::uint32_t kLastChosenId = (1u << 31) - 1;
 
-/// The rings that are there as long as their owners' calls HoldRing. It holds no thread for a call.
-/// Any thread may use it.
+/// The rings that are there as long as their owners' calls HoldRing. Any thread may use it.
 class HeldRings {
  public:
   /// `backend` outlives it.
-  explicit HeldRings(Backend& backend) : backend_(backend) {}
+  explicit HeldRings(Backend& backend)
+      : backend_(backend),
+        calls_([this](const HeldRing& ring) { backend_.remove_orphan(ring.birth); }) {}
 
   using Stream = grpc::ServerWriteReactor<v1::HeldRing>;
 
@@ -36,30 +35,19 @@ class HeldRings {
   void look_after();
 
   /// Ends all calls. The next ones are refused.
-  void end();
+  void end() { calls_.end(); }
 
  private:
-  class Holder;
-
-  struct Orphan {
+  struct HeldRing {
     std::uint32_t id;
     ring::RingBirth birth;
   };
 
-  Stream* open(const ring::RingSpec& spec, const Orphan& ring, Places::Place place);
   ring::RingBirth add(Backend& maker, ring::RingSpec& spec, v1::HoldRingRequest::Id id);
-  void load_operators(const v1::HoldRingRequest& request, Backend& maker, const Orphan& ring);
-  void enter(Holder& holder);
-  void release(Holder& holder);
-  void withdraw(const Orphan& orphan);
-  std::set<ring::RingBirth> births_without_ring();
-  void end_calls_of(const std::set<ring::RingBirth>& births);
+  void load_operators(const v1::HoldRingRequest& request, Backend& maker, const HeldRing& ring);
 
   Backend& backend_;
-  std::mutex mutex_; // guards all below
-  std::set<Holder*> holders_;
-  std::list<Orphan> orphans_; // of which an lcore did not stop
-  bool has_ended_ = false;
+  HeldCalls<v1::HeldRing, HeldRing> calls_;
 };
 
 } // namespace weir::rpc

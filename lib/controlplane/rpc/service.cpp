@@ -65,6 +65,12 @@ grpc::Status status_of_exception() {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
   } catch (const control::RingRefused& error) {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
+  } catch (const control::NoRoomForRegion& error) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.what()};
+  } catch (const control::RegionRefused& error) {
+    return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
+  } catch (const control::NoSuchRegion& error) {
+    return {grpc::StatusCode::NOT_FOUND, error.what()};
   } catch (const control::PortError& error) {
     return {grpc::StatusCode::FAILED_PRECONDITION, error.what()};
   } catch (const control::ReloadUnfinished& error) {
@@ -90,7 +96,7 @@ grpc::Status status_of_exception() {
   } catch (const NotAllowed& error) {
     return {grpc::StatusCode::PERMISSION_DENIED, error.what()};
   } catch (const TermOver& error) {
-    return {grpc::StatusCode::ABORTED, error.what()};
+    return {grpc::StatusCode::ABORTED, error.what(), error.details()};
   } catch (const OrderOvertaken& error) {
     return {grpc::StatusCode::UNAVAILABLE, error.what()};
   } catch (const WrongFabric& error) {
@@ -223,19 +229,33 @@ grpc::ServerUnaryReactor* Service::TestOperator(grpc::CallbackServerContext* con
   });
 }
 
-HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext* context,
-                                     const v1::HoldRingRequest* request) {
+template <typename Message, typename Hold>
+grpc::ServerWriteReactor<Message>* Service::held(grpc::CallbackServerContext* context,
+                                                 Hold&& hold) {
   try {
-    HeldRings::Stream* stream = nullptr;
-    constexpr int requests = 2; // its end withdraws the ring
+    grpc::ServerWriteReactor<Message>* stream = nullptr;
+    constexpr int requests = 2; // its end takes it back
     as_caller(*context, requests, [&](const Caller& caller, Backend& backend) {
-      stream =
-          held_rings_.hold(*request, backend, shares_.take_held_ring(caller, *backend.config()));
+      stream = hold(backend, shares_.take_held_ring(caller, *backend.config()));
     });
     return stream;
   } catch (...) {
-    return new Refused<v1::HeldRing>(status_of_exception());
+    return new Refused<Message>(status_of_exception());
   }
+}
+
+HeldRings::Stream* Service::HoldRing(grpc::CallbackServerContext* context,
+                                     const v1::HoldRingRequest* request) {
+  return held<v1::HeldRing>(context, [&](Backend& backend, Places::Place place) {
+    return held_rings_.hold(*request, backend, std::move(place));
+  });
+}
+
+HeldRegions::Stream* Service::HoldRegion(grpc::CallbackServerContext* context,
+                                         const v1::HoldRegionRequest* request) {
+  return held<v1::HeldRegion>(context, [&](Backend& backend, Places::Place place) {
+    return held_regions_.hold(*request, backend, std::move(place));
+  });
 }
 
 grpc::ServerWriteReactor<v1::Statistics>*
@@ -245,7 +265,7 @@ Service::WatchStatistics(grpc::CallbackServerContext* context,
     Watcher* watcher = nullptr;
     as_caller(*context, 1, [&](const Caller& caller, Backend& backend) {
       Watcher::Order order{words_of(request->words()), period_of(*request)};
-      // A tenant may ask all questions, and its own backend ends with this call.
+      // The caller's own backend ends with this call.
       watcher =
           new Watcher(backend_, std::move(order), shares_.take_watcher(caller, *backend.config()),
                       Watcher::Room{shares_, caller});

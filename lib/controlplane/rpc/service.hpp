@@ -4,6 +4,7 @@
 #include "rpc/backend.hpp"
 #include "rpc/caller_shares.hpp"
 #include "rpc/fabric_rings.hpp"
+#include "rpc/held_regions.hpp"
 #include "rpc/held_rings.hpp"
 
 #include <grpcpp/support/status.h>
@@ -52,6 +53,8 @@ class Service : public v1::Switch::CallbackService {
                                          v1::TestOperatorResponse* response) override;
   HeldRings::Stream* HoldRing(grpc::CallbackServerContext* context,
                               const v1::HoldRingRequest* request) override;
+  HeldRegions::Stream* HoldRegion(grpc::CallbackServerContext* context,
+                                  const v1::HoldRegionRequest* request) override;
   grpc::ServerWriteReactor<v1::Statistics>*
   WatchStatistics(grpc::CallbackServerContext* context,
                   const v1::WatchStatisticsRequest* request) override;
@@ -69,6 +72,8 @@ class Service : public v1::Switch::CallbackService {
 
   HeldRings& held_rings() { return held_rings_; }
 
+  HeldRegions& held_regions() { return held_regions_; }
+
   FabricRings& fabric_rings() { return fabric_rings_; }
 
  private:
@@ -81,6 +86,10 @@ class Service : public v1::Switch::CallbackService {
   grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Response& response,
                                      Work&& work);
 
+  /// A call that holds something of the switch, which `hold(backend, place)` makes.
+  template <typename Message, typename Hold>
+  grpc::ServerWriteReactor<Message>* held(grpc::CallbackServerContext* context, Hold&& hold);
+
   /// Does `work()` for a manager or an operator, and ends the call with what it throws.
   template <typename Work>
   grpc::ServerUnaryReactor* managed(grpc::CallbackServerContext* context, Work&& work);
@@ -88,6 +97,7 @@ class Service : public v1::Switch::CallbackService {
   Backend& backend_;
   CallerShares shares_;
   HeldRings held_rings_{backend_};
+  HeldRegions held_regions_{backend_};
   FabricRings fabric_rings_{backend_};
 };
 

@@ -17,9 +17,13 @@ class SwitchBackend : public Backend {
     return commands_.execute(words, principal);
   }
 
-  report::Report ask(const command::Words& words) override { return commands_.ask(words); }
+  report::Report ask(const command::Words& words, const Principal& principal) override {
+    return commands_.ask(words, principal);
+  }
 
-  command::Words completions(std::string_view line) override { return commands_.completions(line); }
+  command::Words completions(std::string_view line, const Principal& principal) override {
+    return commands_.completions(line, principal);
+  }
 
   std::vector<ListedRing> rings() override;
 
@@ -43,6 +47,19 @@ class SwitchBackend : public Backend {
   void remove_orphan(ring::RingBirth birth) override { weir_.rings().reclaim_orphan(birth); }
 
   bool has_ring(ring::RingBirth birth) override { return weir_.rings().has(birth); }
+
+  std::size_t workers() override { return weir_.rings().workers(); }
+
+  control::MadeRegion hold_region(const control::WantedRegion& wanted,
+                                  const Principal& principal) override {
+    return weir_.regions().hold(wanted, principal);
+  }
+
+  void remove_orphan_region(std::uint32_t id) override { weir_.regions().withdraw_orphan(id); }
+
+  std::optional<std::string> end_of_region(std::uint32_t id) override {
+    return weir_.regions().end_of(id);
+  }
 
   std::shared_ptr<const config::Config> config() override { return weir_.inspector().config(); }
 

@@ -5,14 +5,25 @@
 
 namespace weir::rpc {
 
-ring::RingSpec TenantBackend::own(const ring::RingSpec& ring) const {
-  if (!ring.tenant.empty() && ring.tenant != caller_.tenant) {
+std::string TenantBackend::own_tenant(std::string_view what, const std::string& named) const {
+  if (!named.empty() && named != caller_.tenant) {
     throw control::NotAllowed(
-        fmt::format("ring.tenant: found {}; allowed: {}, or none", ring.tenant, caller_.tenant));
+        fmt::format("{}.tenant: found {}; allowed: {}, or none", what, named, caller_.tenant));
   }
+  return caller_.tenant;
+}
+
+ring::RingSpec TenantBackend::own(const ring::RingSpec& ring) const {
   ring::RingSpec own = ring;
-  own.tenant = caller_.tenant;
+  own.tenant = own_tenant("ring", ring.tenant);
   return own;
+}
+
+control::MadeRegion TenantBackend::hold_region(const control::WantedRegion& wanted,
+                                               const Principal&) {
+  control::WantedRegion own = wanted;
+  own.tenant = own_tenant("region", wanted.tenant);
+  return all_.hold_region(own, caller_);
 }
 
 void TenantBackend::add_ring(const ring::RingSpec& ring, const Principal&) {

@@ -4,13 +4,15 @@
 #include "rpc/backend.hpp"
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace weir::rpc {
 
-/// The switch for a tenant: rings that it adds are its own, and all orders are given as it, whoever
-/// is named as their principal. So it may ask all questions, add rings of its own, and order what
-/// becomes of these. Throws NotAllowed for all else.
+/// The switch for a tenant: rings and regions that it adds are its own, and all questions are asked
+/// and all orders given as it, whoever is named as their principal. So it may ask all questions, of
+/// regions about its own, add rings and regions of its own, and order what becomes of these. Throws
+/// NotAllowed for all else.
 class TenantBackend : public Backend {
  public:
   /// `all`, of an operator, outlives it.
@@ -20,9 +22,13 @@ class TenantBackend : public Backend {
     return all_.execute(words, caller_);
   }
 
-  report::Report ask(const command::Words& words) override { return all_.ask(words); }
+  report::Report ask(const command::Words& words, const Principal&) override {
+    return all_.ask(words, caller_);
+  }
 
-  command::Words completions(std::string_view line) override { return all_.completions(line); }
+  command::Words completions(std::string_view line, const Principal&) override {
+    return all_.completions(line, caller_);
+  }
 
   std::vector<ListedRing> rings() override { return all_.rings(); }
 
@@ -39,6 +45,11 @@ class TenantBackend : public Backend {
   void remove_orphan(ring::RingBirth birth) override { all_.remove_orphan(birth); }
 
   bool has_ring(ring::RingBirth birth) override { return all_.has_ring(birth); }
+
+  std::size_t workers() override { return all_.workers(); }
+
+  /// A region of no tenant becomes this one's.
+  control::MadeRegion hold_region(const control::WantedRegion& wanted, const Principal&) override;
 
   std::shared_ptr<const config::Config> config() override { return all_.config(); }
 
@@ -63,6 +74,8 @@ class TenantBackend : public Backend {
   }
 
  private:
+  /// Throws NotAllowed when another one is named.
+  std::string own_tenant(std::string_view what, const std::string& named) const;
   ring::RingSpec own(const ring::RingSpec& ring) const;
 
   Backend& all_;

@@ -24,7 +24,7 @@ Watcher::Watcher(Backend& backend, Order order, Places::Place place, Room room)
 
 void Watcher::fill(v1::Statistics& message) {
   room_.shares.expect_room_for_answer(room_.caller, *backend_.config());
-  const report::Report answer = backend_.ask(words_);
+  const report::Report answer = backend_.ask(words_, room_.caller.principal());
   write(answer, *message.mutable_tables());
   message.set_time_ns(unix_time_ns());
   bytes_.emplace(room_.shares.take_answer(room_.caller, bytes_of(message)));

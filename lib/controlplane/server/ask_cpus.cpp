@@ -138,6 +138,29 @@ std::vector<Finding> ask_cpus(const Case& given) {
   return findings;
 }
 
+/// An lcore that does not sleep takes a whole CPU's time, and stands still when the quota is used
+/// up.
+std::vector<Finding> ask_cpu_time(const Case& given) {
+  const auto busy = std::ranges::count_if(
+      given.config.lcores, [](const LcoreConfig& lcore) { return lcore.idle != Idle::sleep; });
+  const std::optional<double> quota = given.facts.cpu_quota;
+  if (!quota) {
+    return {{Rank::fine, "no control group limits it"}};
+  }
+  if (static_cast<double>(busy) <= *quota) {
+    return {{Rank::fine, fmt::format("control groups grant {:.3g} CPUs, and {} of the lcores do "
+                                     "not sleep",
+                                     *quota, busy)}};
+  }
+  return {{Rank::warning,
+           fmt::format("{} lcores do not sleep, and control groups grant {:.3g} CPUs: frames wait "
+                       "until the next period",
+                       busy, *quota),
+           fmt::format("# grant the container {} CPUs (cpu.max), or list fewer lcores, or have "
+                       "them sleep (idle: sleep)",
+                       busy)}};
+}
+
 std::vector<Finding> ask_isolation(const Case& given) {
   const auto cpus = packet_cpus(given, Sleeping::no);
   const auto shared = ids_of(cpus, [](const CpuFacts& cpu) { return !cpu.is_isolated; });

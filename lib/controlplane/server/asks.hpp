@@ -33,6 +33,7 @@ std::vector<Finding> ask_isolation(const Case& given);
 std::vector<Finding> ask_siblings(const Case& given);
 std::vector<Finding> ask_governors(const Case& given);
 std::vector<Finding> ask_idle_states(const Case& given);
+std::vector<Finding> ask_cpu_time(const Case& given);
 std::vector<Finding> ask_numa(const Case& given);
 std::vector<Finding> ask_links(const Case& given);
 std::vector<Finding> ask_mtu(const Case& given);

@@ -163,7 +163,8 @@ struct Facts {
   std::vector<Device> devices; // of ports, in their order
   std::string ice_package;     // the file that the ice driver loads; empty: there is none
   std::vector<Interface> interfaces;
-  std::vector<CpuFacts> cpus; // all of this machine
+  std::vector<CpuFacts> cpus;      // all of this machine
+  std::optional<double> cpu_quota; // CPUs' time that control groups grant; nothing: no limit
   std::vector<SocketPlace> sockets;
   std::vector<PemFile> pem_files;
 

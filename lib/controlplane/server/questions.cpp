@@ -17,6 +17,7 @@ constexpr std::array kQuestions{
     Question{"hugepages", ask_hugepages},
     Question{"locked memory", ask_locked_memory},
     Question{"CPUs", ask_cpus},
+    Question{"CPU time", ask_cpu_time},
     Question{"isolation", ask_isolation},
     Question{"hardware threads", ask_siblings},
     Question{"clock", ask_governors},

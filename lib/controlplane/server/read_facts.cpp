@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "server/read_facts.hpp"
 
+#include "control/cpu_quota.hpp"
 #include "server/readers.hpp"
 
 namespace weir::server {
@@ -12,6 +13,8 @@ Facts read_facts(const Tree& tree, const config::Config& config, const PauseOf& 
               .devices = read_devices(tree, config),
               .ice_package = find_ice_package(tree),
               .cpus = read_cpus(tree),
+              .cpu_quota =
+                  control::cpu_quota(tree.at("/proc/self/cgroup"), tree.at("/sys/fs/cgroup")),
               .sockets = read_sockets(tree, config.control),
               .pem_files = read_pem_files(tree, config.control)};
   facts.interfaces = read_interfaces(tree, config, facts.devices, pause_of);

@@ -56,6 +56,8 @@ class FixedQueue {
     ++first_;
   }
 
+  void clear() { first_ = end_; }
+
  private:
   std::size_t mask_;
   std::unique_ptr<Entry[]> entries_;

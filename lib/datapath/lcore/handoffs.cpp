@@ -50,6 +50,20 @@ void Handoffs::reach_worker(Handoffs& worker) {
   }
 }
 
+/// Rings of their own, so that no ring's frame is asked whether it is a region's.
+void Handoffs::route_regions(Handoffs& owner) {
+  if (&owner == this) {
+    return;
+  }
+  assert(owner.worker_inbox_.size() == owner.region_inboxes_);
+  owner.worker_inbox_.push_back(std::make_unique<WorkerHandoff>(
+      handoff_name('g', lcore_, owner.lcore_), kHandoffEntries, owner.node_));
+  ++owner.region_inboxes_;
+  worker_outboxes_.emplace_back(nullptr,
+                                std::make_unique<Outbox<rte_mbuf*>>(*owner.worker_inbox_.back()));
+  way_to_regions_ = worker_outboxes_.back().second.get();
+}
+
 void Handoffs::reach_transmitter(Handoffs& transmitter) {
   for (std::size_t traffic = 0; traffic < frame::kTrafficClasses && &transmitter != this;
        ++traffic) {

@@ -61,6 +61,9 @@ class Handoffs : public slot::ReductionHelpers {
 
   /// Makes the ring to another lcore's worker, before it is needed.
   void reach_worker(Handoffs& worker);
+  /// Packets for regions go to `owner`, which may be this lcore's. Said before anything else hands
+  /// to it.
+  void route_regions(Handoffs& owner);
   /// Makes the rings to another lcore that transmits, before they are needed.
   void reach_transmitter(Handoffs& transmitter);
   /// Packets of this pair of neighbours go to `worker`, which may be this lcore's. Where rings of
@@ -95,6 +98,9 @@ class Handoffs : public slot::ReductionHelpers {
 
   /// The way to the worker that has the ring: nullptr where this lcore has it.
   Outbox<rte_mbuf*>* way_to_ring(std::uint16_t ring) const { return ring_routes_[ring]; }
+
+  /// The way to the worker that has the regions: nullptr where this lcore has it.
+  Outbox<rte_mbuf*>* way_to_regions() const { return way_to_regions_; }
 
   /// Whether frames of this class leave by this lcore's own queue of the port.
   bool is_own_port(frame::TrafficClass traffic, std::uint16_t port) const {
@@ -149,6 +155,9 @@ class Handoffs : public slot::ReductionHelpers {
 
   /// Lcores that hand frames to this one's worker.
   std::size_t worker_inboxes() const { return worker_inbox_.size(); }
+
+  /// Whether what comes from there is for regions, and nothing else is.
+  bool is_for_regions(std::size_t inbox) const { return inbox < region_inboxes_; }
 
   /// Takes frames for this lcore's worker from one of them; returns how many.
   unsigned take_frames(std::size_t inbox, std::span<rte_mbuf*> mbufs) {
@@ -262,6 +271,7 @@ class Handoffs : public slot::ReductionHelpers {
   std::vector<const PairRoute*> pair_routes_;   // by pair
   std::vector<Outbox<rte_mbuf*>*> ring_routes_; // by ring
   std::vector<Outbox<rte_mbuf*>*> workers_;     // by number
+  Outbox<rte_mbuf*>* way_to_regions_ = nullptr;
   std::array<std::array<Outbox<TxRequest>*, l2::kMaxPorts>, frame::kTrafficClasses> tx_routes_{};
   Outboxes<rte_mbuf*> worker_outboxes_;
   std::array<Outboxes<TxRequest>, frame::kTrafficClasses> tx_outboxes_; // by class, ring first
@@ -270,6 +280,7 @@ class Handoffs : public slot::ReductionHelpers {
 
   // What other lcores hand to this one: one ring for each of them.
   Inboxes<rte_mbuf*> worker_inbox_;
+  std::size_t region_inboxes_ = 0;                                  // the first ones of these
   std::array<Inboxes<TxRequest>, frame::kTrafficClasses> tx_inbox_; // by class, ring first
   Inboxes<slot::Reduction*> reduction_inbox_;
 };

@@ -196,6 +196,11 @@ unsigned Lcore::take_worker_handoff(std::size_t inbox, frame::Instant now) {
   std::array<rte_mbuf*, kBurst> burst;
   const unsigned count = handoffs_.take_frames(inbox, burst);
   expect_more_after(count, worker_);
+  if (handoffs_.is_for_regions(inbox)) [[unlikely]] {
+    for_each_parsed(std::span(burst).first(count),
+                    [&](frame::Frame& frame) { worker_->accept_for_region(frame, now); });
+    return count;
+  }
   for_each_parsed(std::span(burst).first(count), [&](frame::Frame& frame) {
     worker_->accept(frame, shared_.rings->ring_group_of_pair(frame.pair), now);
   });
@@ -217,10 +222,17 @@ void Lcore::to_worker(frame::Frame& frame, std::uint16_t ring_group, frame::Inst
   handoffs_.handoff(mbuf_of(frame), *way, [&](rte_mbuf* refused) { drop_refused(refused, now); });
 }
 
-/// All regions are this lcore's.
+/// All regions are one worker's.
 void Lcore::to_region(frame::Frame& frame, frame::Instant now) {
-  assert(worker_);
-  worker_->accept_for_region(frame, now);
+  Outbox<rte_mbuf*>* const way = handoffs_.way_to_regions();
+  if (way == nullptr) {
+    assert(worker_);
+    return worker_->accept_for_region(frame, now);
+  }
+  if (frame.packet.parsed == wire::Parsed::message) {
+    wire::verify_icrc(frame);
+  }
+  handoffs_.handoff(mbuf_of(frame), *way, [&](rte_mbuf* refused) { drop_refused(refused, now); });
 }
 
 /// A hello that this lcore's worker leaves to another one.

@@ -71,6 +71,9 @@ class Lcore : private stage::WorkerSink, private stage::WorkerPeers {
   /// Makes the hand-off ring to `worker`, before it is needed.
   void reach(Lcore& worker) { handoffs_.reach_worker(worker.handoffs_); }
 
+  /// As Handoffs::route_regions; `owner` may be this lcore.
+  void route_regions(Lcore& owner) { handoffs_.route_regions(owner.handoffs_); }
+
   /// As Handoffs::route_pair; `worker` may be this lcore.
   void route_pair(std::uint16_t pair, Lcore& worker, PairWorkers workers) {
     handoffs_.route_pair(pair, worker.handoffs_, workers);

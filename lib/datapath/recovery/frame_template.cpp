@@ -47,6 +47,23 @@ FrameTemplate FrameTemplate::opposite(const wire::ParsedBytes& frame,
   }
   other.packet_.destination_qp = destination_qp;
   wire::view_as<wire::Bth>(headers + other.packet_.bth_offset).destination_qp.set(destination_qp);
+  return other.unmarked();
+}
+
+FrameTemplate FrameTemplate::unmarked() const {
+  constexpr unsigned marked = 0b11;
+  constexpr unsigned last_bit = 0b01; // without it: ECT(0), as hosts send it
+  FrameTemplate other(*this);
+  std::uint8_t* ip = other.headers_.data() + packet_.ip_offset;
+  if (packet_.encapsulation == wire::Encapsulation::v2_ipv4) {
+    std::uint8_t& tos = wire::view_as<wire::Ipv4Header>(ip).tos;
+    tos = static_cast<std::uint8_t>((tos & marked) == marked ? tos & ~last_bit : tos);
+  } else {
+    constexpr unsigned class_at = 20; // RFC 8200 §3
+    wire::be32& words = wire::view_as<wire::Ipv6Header>(ip).version_class_flow;
+    const bool is_marked = (words.get() >> class_at & marked) == marked;
+    words.set(is_marked ? words.get() & ~(last_bit << class_at) : words.get());
+  }
   return other;
 }
 

@@ -26,8 +26,13 @@ class FrameTemplate {
 
   explicit FrameTemplate(const wire::ParsedBytes& frame);
 
-  /// For the opposite direction, to this queue pair: source and destination change places.
+  /// For the opposite direction, to this queue pair: source and destination change places. It is
+  /// unmarked.
   static FrameTemplate opposite(const wire::ParsedBytes& frame, std::uint32_t destination_qp);
+
+  /// Without the mark that a congested switch put on this one frame (RFC 3168 §5): what the
+  /// template makes later has not met that congestion.
+  FrameTemplate unmarked() const;
 
   /// Takes the Ethernet header and the tags of another template for the same direction, if it has
   /// the same encapsulation and as many tags. No ICRC covers these (IBTA annex A17.3.3): what

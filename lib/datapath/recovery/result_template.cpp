@@ -30,7 +30,7 @@ std::size_t put(wire::ParsedBytes& frame, std::size_t at, const Struct& header) 
 } // namespace
 
 ResultTemplate::ResultTemplate(const wire::ParsedBytes& hello, const wire::InaHeader& ina)
-    : frame_(hello), hello_(ina) {}
+    : frame_(FrameTemplate(hello).unmarked()), hello_(ina) {}
 
 std::size_t ResultTemplate::most_bytes(std::size_t data_bytes) const {
   return frame_.bytes() + sizeof(wire::Reth) + sizeof(wire::ImmDt) + sizeof(wire::InaHeader) +

@@ -5,6 +5,7 @@
 #include "wire/icrc.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 constexpr std::uint8_t kAck = wire::kAckUnlimited;
 constexpr std::uint8_t kNak = wire::nak_syndrome(wire::NakCode::sequence_error);
 constexpr std::uint8_t kAskAgain = wire::rnr_syndrome(1); // 10 us
+constexpr std::size_t kDropsAtOnce = 64;
+constexpr std::uint64_t kCongestionPause = 50'000; // ns, between two notifications for a member
 
 wire::Opcode opcode_of(const frame::Frame& frame) {
   return static_cast<wire::Opcode>(frame.bth().opcode);
@@ -97,7 +100,7 @@ void Region::accept_request(frame::Frame& frame, std::uint16_t number, frame::In
     member.has_repeat_answered = false;
     member.speech.reach_as(frame);
   }
-  switch (state_) {
+  switch (state()) {
   case State::forming:
     accept_while_forming(frame, number, now);
     break;
@@ -140,10 +143,10 @@ void Region::accept_while_forming(frame::Frame& frame, std::uint16_t number, fra
 void Region::open_if_complete(frame::Instant now) {
   const bool is_complete =
       std::ranges::none_of(members_, [](const Member& member) { return member.speech.is_empty(); });
-  if (state_ != State::forming || !is_complete) {
+  if (state() != State::forming || !is_complete) {
     return;
   }
-  state_ = State::open;
+  state_.store(State::open, std::memory_order_relaxed);
   for (Member& member : members_) {
     member.asked[0].missing = 0;
   }
@@ -192,7 +195,7 @@ void Region::break_off(frame::Frame& frame, std::uint16_t number, Responder::Ver
   const bool is_out_of_range = verdict == Responder::Verdict::access_error;
   members_[number].farewell =
       is_out_of_range ? wire::NakCode::remote_access : wire::NakCode::invalid_request;
-  end(End::broken, now);
+  end(End::broken, now, number);
   say(number, wire::nak_syndrome(members_[number].farewell), members_[number].asked.unanswered(),
       now);
   outlet_.drop(frame, is_out_of_range ? DropReason::region_key : DropReason::region_request, now);
@@ -214,12 +217,13 @@ void Region::accept_when_ended(frame::Frame& frame, std::uint16_t number, frame:
 
 void Region::accept_answer(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
   if (opcode_of(frame) == wire::Opcode::congestion_notification) {
+    pass_congestion_on(number, now);
     return outlet_.consume(frame);
   }
   Member& member = members_[number];
   const wire::Aeth* aeth = find_aeth(frame);
-  if (state_ != State::open) {
-    const bool is_over = state_ == State::ended;
+  if (state() != State::open) {
+    const bool is_over = state() == State::ended;
     return outlet_.drop(frame, is_over ? DropReason::region_ended : DropReason::region_early, now);
   }
   if (aeth == nullptr) {
@@ -231,7 +235,7 @@ void Region::accept_answer(frame::Frame& frame, std::uint16_t number, frame::Ins
     return outlet_.drop(frame, DropReason::region_ghost, now);
   case Requester::Outcome::refused:
     outlet_.consume(frame);
-    return end(End::refused, now);
+    return end(End::refused, now, number);
   case Requester::Outcome::taken:
     break;
   }
@@ -281,6 +285,28 @@ void Region::send_copy(std::uint16_t target, const Requester::Due& due, frame::I
   ++counters_.copies;
   counters_.again += due.copy.is_again ? 1 : 0;
   outlet_.send(*frame, *member.port, now);
+}
+
+/// To those whose packets are under way to the target, because these make the congestion.
+void Region::pass_congestion_on(std::uint16_t target, frame::Instant now) {
+  Member& member = members_[target];
+  if (state() != State::open || now.ns < member.congested_until) {
+    return;
+  }
+  member.congested_until = now.ns + kCongestionPause;
+  member.told.for_each_under_way([&](const Copy& copy) { notify_congestion(copy.source, now); });
+}
+
+void Region::notify_congestion(std::uint16_t source, frame::Instant now) {
+  Member& member = members_[source];
+  if (now.ns < member.notified_until) {
+    return;
+  }
+  member.notified_until = now.ns + kCongestionPause;
+  if (frame::Frame* const frame = outlet_.originate(Speech::kCongestionBytes)) {
+    member.speech.notify_congestion(*frame);
+    outlet_.send(*frame, *member.port, now);
+  }
 }
 
 /// A target has it (W3).
@@ -340,21 +366,55 @@ void Region::say(std::uint16_t number, std::uint8_t syndrome, std::uint32_t psn,
   outlet_.send(*frame, *member.port, now);
 }
 
-void Region::end(End why, frame::Instant now) {
-  if (state_ == State::ended) {
+void Region::await_hellos(frame::Instant now) {
+  formed_by_ns_ = now.ns + spec_.forming_ms * frame::kNsPerMs;
+  next_timer_ = std::min(next_timer_, formed_by_ns_);
+}
+
+bool Region::speaks_by(std::uint16_t port) const {
+  return state() != State::ended && std::ranges::any_of(members_, [port](const Member& member) {
+           return member.port == port && !member.speech.is_empty();
+         });
+}
+
+Region::Storage Region::give_storage() {
+  assert(state() == State::ended);
+  Storage storage;
+  storage.reserve(members_.size());
+  for (Member& member : members_) {
+    storage.push_back(member.told.give_storage());
+  }
+  return storage;
+}
+
+void Region::end(End why, frame::Instant now, std::optional<std::uint16_t> culprit) {
+  if (state() == State::ended) {
     return;
   }
-  state_ = State::ended;
+  state_.store(State::ended, std::memory_order_relaxed);
   why_ended_ = why;
+  culprit_ = culprit;
   ended_ns_ = now.ns;
   for (Member& member : members_) {
     member.told.clear();
-    member.asked.give_up([&](frame::Frame& frame) {
-      outlet_.drop(frame, DropReason::region_ended, now);
-      --held_;
-    });
   }
-  next_timer_ = ended_ns_ + patience_ns();
+  drop_some(now);
+}
+
+/// The rest comes later, so that nobody's packets wait for long.
+void Region::drop_some(frame::Instant now) {
+  std::size_t left = kDropsAtOnce;
+  for (Member& member : members_) {
+    for (; left != 0 && member.asked.held() != 0; --left) {
+      if (frame::Frame* const frame = member.asked.give_up()) {
+        outlet_.drop(*frame, DropReason::region_ended, now);
+        --held_;
+      }
+    }
+  }
+  has_let_go_.store(held_ == 0, std::memory_order_relaxed);
+  next_timer_ = held_ == 0 ? std::max(ended_ns_ + patience_ns(), now.ns + frame::kNsPerMs)
+                           : now.ns + recovery::kTimerGranularity;
 }
 
 void Region::silence(frame::Instant now) {
@@ -367,12 +427,14 @@ void Region::poll(frame::Instant now) {
     return;
   }
   next_timer_ = kNever;
-  for (std::uint16_t number = 0; number < members() && state_ != State::ended; ++number) {
+  if (state() == State::forming && now.ns >= formed_by_ns_) {
+    end(End::unformed, now);
+  }
+  for (std::uint16_t number = 0; number < members() && state() != State::ended; ++number) {
     poll(number, now);
   }
-  if (state_ == State::ended) {
-    next_timer_ = std::max(ended_ns_ + patience_ns(), now.ns + frame::kNsPerMs);
-    return;
+  if (state() == State::ended) {
+    return drop_some(now);
   }
   for (const Member& member : members_) {
     expect(member);
@@ -390,11 +452,11 @@ void Region::poll(std::uint16_t number, frame::Instant now) {
   if (member.asked.wants_sign(now.ns)) {
     acknowledge(number, now);
   }
-  if (state_ == State::forming) {
+  if (state() == State::forming) {
     return;
   }
   if (is_silent(member, now)) {
-    return end(End::silent, now);
+    return end(End::silent, now, number);
   }
   ask(number, now);
   member.told.poll(now.ns);
@@ -403,8 +465,8 @@ void Region::poll(std::uint16_t number, frame::Instant now) {
 
 std::uint64_t Region::timer_of(const Member& member) const {
   const std::uint64_t sign = member.asked.sign_timer();
-  if (state_ == State::forming) {
-    return sign;
+  if (state() == State::forming) {
+    return std::min(sign, formed_by_ns_);
   }
   const std::uint64_t since = member.told.waits_since();
   const std::uint64_t patience = since == kNever ? kNever : since + patience_ns() + 1;
@@ -412,7 +474,7 @@ std::uint64_t Region::timer_of(const Member& member) const {
 }
 
 void Region::expect(const Member& member) {
-  if (state_ != State::ended) {
+  if (state() != State::ended) {
     next_timer_ = std::min(next_timer_, timer_of(member));
   }
 }

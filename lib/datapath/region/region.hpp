@@ -7,6 +7,7 @@
 #include "region/spec.hpp"
 #include "region/speech.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -26,6 +27,7 @@ enum class End : std::uint8_t {
   silent,     // a member owes an acknowledgement for longer than patience
   refused,    // a member's queue pair has failed, or its memory is gone
   broken,     // a member has sent what no region takes
+  unformed,   // a member has not said hello in time
 };
 
 struct Counters {
@@ -40,6 +42,9 @@ struct Counters {
 /// (docs/protocol.md §13). One lcore uses it.
 class Region {
  public:
+  /// What its copies took, of all members.
+  using Storage = std::vector<endpoint::FixedQueue<Copy>>;
+
   /// The spec has no defect. `outlet` outlives the region.
   Region(RegionSpec spec, RegionBirth birth, Outlet& outlet);
   Region(const Region&) = delete; // its members refer to its spec
@@ -54,8 +59,13 @@ class Region {
   /// late one, of a queue pair that is another region's by now.
   void open_if_complete(frame::Instant now);
 
-  /// From now on it takes nothing.
-  void end(End why, frame::Instant now);
+  /// From now on its members have `forming_ms` to say hello. Before it is called they have for
+  /// ever.
+  void await_hellos(frame::Instant now);
+
+  /// From now on it takes nothing. What it holds goes in pieces, with the next polls, so that
+  /// nobody waits for long. `culprit`: the member that is to blame.
+  void end(End why, frame::Instant now, std::optional<std::uint16_t> culprit = {});
 
   /// The same, and says nothing more: its queue pairs have new owners.
   void silence(frame::Instant now);
@@ -66,13 +76,27 @@ class Region {
   /// When poll() is worth calling, in ns.
   std::uint64_t next_timer() const { return next_timer_; }
 
-  State state() const { return state_; }
+  /// For any thread: what else changes is its lcore's.
+  State state() const { return state_.load(std::memory_order_relaxed); }
+
+  /// Likewise: it has ended and holds nothing.
+  bool has_let_go() const { return has_let_go_.load(std::memory_order_relaxed); }
 
   std::optional<End> why_ended() const { return why_ended_; }
 
-  /// It has ended so long ago that no member asks any more.
+  /// Of a region that has ended: memory that it needs no more, for the caller to free when he has
+  /// time.
+  Storage give_storage();
+
+  /// A member that has said hello is behind this port, and the region has not ended.
+  bool speaks_by(std::uint16_t port) const;
+
+  /// The member that is to blame for its end, if one is.
+  std::optional<std::uint16_t> culprit() const { return culprit_; }
+
+  /// It has ended so long ago that no member asks any more, and holds nothing.
   bool is_over(frame::Instant now) const {
-    return state_ == State::ended && now.ns >= ended_ns_ + patience_ns();
+    return has_let_go() && now.ns >= ended_ns_ + patience_ns();
   }
 
   /// Whether the member has said hello.
@@ -97,6 +121,12 @@ class Region {
     return members_[number].told.unacknowledged();
   }
 
+  /// For how many ns the member has given no sign of life while it owes an acknowledgement.
+  std::uint64_t waits_for(std::uint16_t number, frame::Instant now) const {
+    const std::uint64_t since = members_[number].told.waits_since();
+    return since < now.ns ? now.ns - since : 0;
+  }
+
  private:
   struct Member {
     Member(const RegionSpec& spec, const MemberSpec& member, const MemberBirth& birth);
@@ -106,7 +136,9 @@ class Region {
     Responder asked;
     Requester told;
     wire::NakCode farewell = wire::NakCode::remote_operational;
-    bool has_repeat_answered = false; // of the pass that it is in
+    bool has_repeat_answered = false;  // of the pass that it is in
+    std::uint64_t congested_until = 0; // what it says of congestion is passed on from then
+    std::uint64_t notified_until = 0;  // it is told of congestion again from then
   };
 
   std::uint64_t patience_ns() const { return spec_.patience_ms * frame::kNsPerMs; }
@@ -122,6 +154,8 @@ class Region {
   void multicast(frame::Frame& frame, std::uint16_t source, frame::Instant now);
   void send_copies(std::uint16_t target, frame::Instant now);
   void send_copy(std::uint16_t target, const Requester::Due& due, frame::Instant now);
+  void pass_congestion_on(std::uint16_t target, frame::Instant now);
+  void notify_congestion(std::uint16_t source, frame::Instant now);
   void count_off(const Copy& copy);
   void answer_freed(frame::Instant now);
   void answer(std::uint16_t number, frame::Instant now);
@@ -131,6 +165,7 @@ class Region {
                  frame::Instant now);
   void acknowledge(std::uint16_t number, frame::Instant now);
   void say(std::uint16_t number, std::uint8_t syndrome, std::uint32_t psn, frame::Instant now);
+  void drop_some(frame::Instant now);
   bool is_silent(const Member& member, frame::Instant now) const;
   void poll(std::uint16_t number, frame::Instant now);
   std::uint64_t timer_of(const Member& member) const;
@@ -142,8 +177,11 @@ class Region {
   const RegionBirth birth_;
   Outlet& outlet_;
   std::vector<Member> members_;
-  State state_ = State::forming;
+  std::atomic<State> state_ = State::forming; // the lcore writes it, and the next one
+  std::atomic<bool> has_let_go_ = false;
   std::optional<End> why_ended_;
+  std::optional<std::uint16_t> culprit_;
+  std::uint64_t formed_by_ns_ = kNever;
   bool is_silenced_ = false;
   std::uint64_t ended_ns_ = 0;
   std::vector<std::uint16_t> freed_; // sources of what the last answer freed

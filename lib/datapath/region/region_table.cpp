@@ -2,32 +2,64 @@
 #include "region/region_table.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <iterator>
 #include <utility>
 
 namespace weir::region {
 
-Region& RegionTable::add(RegionSpec spec, RegionBirth birth) {
-  Region& region =
-      *regions_.emplace_back(std::make_unique<Region>(std::move(spec), std::move(birth), outlet_));
+std::unique_ptr<Region> RegionTable::make(RegionSpec spec, RegionBirth birth) const {
+  return std::make_unique<Region>(std::move(spec), std::move(birth), outlet_);
+}
+
+Region& RegionTable::adopt(std::unique_ptr<Region> made) {
+  Region& region = *regions_.emplace_back(std::move(made));
+  forgotten_.reserve(forgotten_.size() + regions_.size());
   std::uint16_t member = 0;
   for (const MemberBirth& born : region.birth().members) {
-    by_queue_pair_.emplace(born.queue_pair, Place{&region, member++});
+    assert(!has_queue_pair(born.queue_pair));
+    places_.push_back({born.queue_pair, &region, member++});
   }
+  std::ranges::sort(places_, {}, &Place::queue_pair);
   return region;
 }
 
-void RegionTable::accept(frame::Frame& frame, frame::Instant now) {
-  const auto found = by_queue_pair_.find(frame.packet.destination_qp);
-  if (found == by_queue_pair_.end()) {
-    return outlet_.drop(frame, DropReason::region_unknown, now);
+const Region* RegionTable::user_of(std::uint16_t port) const {
+  const auto found = std::ranges::find_if(
+      regions_, [port](const auto& region) { return region->speaks_by(port); });
+  return found == regions_.end() ? nullptr : found->get();
+}
+
+std::vector<RegionTable::Place>::const_iterator
+RegionTable::place_of(std::uint32_t queue_pair) const {
+  const auto found = std::ranges::lower_bound(places_, queue_pair, {}, &Place::queue_pair);
+  return found != places_.end() && found->queue_pair == queue_pair ? found : places_.end();
+}
+
+std::uint64_t RegionTable::accept(frame::Frame& frame, frame::Instant now) {
+  const auto found = place_of(frame.packet.destination_qp);
+  if (found == places_.end()) {
+    outlet_.drop(frame, DropReason::region_unknown, now);
+    return kNever;
   }
-  const auto [region, member] = found->second;
+  const auto [queue_pair, region, member] = *found;
   const bool had_said_hello = region->has_heard(member);
   region->accept(frame, member, now);
   if (!had_said_hello && region->has_heard(member)) {
     give_queue_pair(*region, member, now);
     region->open_if_complete(now);
+    return next_timer(); // of the regions, too, that it has silenced
   }
+  return region->next_timer();
+}
+
+/// The lcore's vector keeps its room.
+std::vector<std::unique_ptr<Region>> RegionTable::take_forgotten() {
+  std::vector<std::unique_ptr<Region>> taken;
+  taken.reserve(forgotten_.size());
+  std::ranges::move(forgotten_, std::back_inserter(taken));
+  forgotten_.clear();
+  return taken;
 }
 
 Region* RegionTable::with_id(std::uint32_t id) const {
@@ -54,19 +86,22 @@ void RegionTable::poll(frame::Instant now) {
   for (const auto& region : regions_) {
     region->poll(now);
   }
-  std::erase_if(regions_, [&](const auto& region) {
-    const bool is_over = region->is_over(now);
-    if (is_over) {
-      forget(*region);
+  for (std::size_t place = regions_.size(); place != 0; --place) {
+    if (regions_[place - 1]->is_over(now)) {
+      forget(*regions_[place - 1]);
     }
-    return is_over;
-  });
+  }
 }
 
 void RegionTable::forget(const Region& region) {
-  for (const MemberBirth& born : region.birth().members) {
-    by_queue_pair_.erase(born.queue_pair);
+  const auto found = std::ranges::find(regions_, &region, &std::unique_ptr<Region>::get);
+  if (found == regions_.end() || !region.has_let_go()) {
+    return;
   }
+  std::erase_if(places_, [&](const Place& place) { return place.region == &region; });
+  assert(forgotten_.size() < forgotten_.capacity());
+  forgotten_.push_back(std::move(*found));
+  regions_.erase(found);
 }
 
 std::uint64_t RegionTable::next_timer() const {

@@ -5,8 +5,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace weir::region {
@@ -23,21 +22,38 @@ class RegionTable {
   /// `outlet` outlives the table.
   explicit RegionTable(Outlet& outlet) : outlet_(outlet) {}
 
-  /// Takes a region without a defect. None of the birth's queue pairs is taken.
-  Region& add(RegionSpec spec, RegionBirth birth);
+  /// A region of this table that is not in it yet: any thread may make it. The spec has no defect.
+  std::unique_ptr<Region> make(RegionSpec spec, RegionBirth birth) const;
 
-  /// A packet to the switch's address, which parse() called transport or message.
-  void accept(frame::Frame& frame, frame::Instant now);
+  /// Takes a region that it has made. None of its queue pairs is taken.
+  Region& adopt(std::unique_ptr<Region> region);
+
+  Region& add(RegionSpec spec, RegionBirth birth) {
+    return adopt(make(std::move(spec), std::move(birth)));
+  }
+
+  /// A packet to the switch's address, which parse() called transport or message. Returns when the
+  /// table is to be polled at the latest for what the packet has changed; kNever: for nothing.
+  std::uint64_t accept(frame::Frame& frame, frame::Instant now);
 
   bool has_queue_pair(std::uint32_t queue_pair) const {
-    return by_queue_pair_.contains(queue_pair);
+    return place_of(queue_pair) != places_.end();
   }
+
+  /// A region that speaks by this port; nullptr: none does.
+  const Region* user_of(std::uint16_t port) const;
 
   /// nullptr: there is none, or it has ended and is forgotten.
   Region* with_id(std::uint32_t id) const;
 
   /// Acts on the timers that are due, and forgets what is over.
   void poll(frame::Instant now);
+
+  /// Forgets a region that has ended, if it is not forgotten and holds nothing.
+  void forget(const Region& region);
+
+  /// What it has forgotten, for the caller to free when he has time.
+  std::vector<std::unique_ptr<Region>> take_forgotten();
 
   std::uint64_t next_timer() const;
 
@@ -47,16 +63,18 @@ class RegionTable {
 
  private:
   struct Place {
+    std::uint32_t queue_pair = 0;
     Region* region = nullptr;
     std::uint16_t member = 0;
   };
 
+  std::vector<Place>::const_iterator place_of(std::uint32_t queue_pair) const;
   void give_queue_pair(const Region& heard, std::uint16_t member, frame::Instant now);
-  void forget(const Region& region);
 
   Outlet& outlet_;
-  std::vector<std::unique_ptr<Region>> regions_; // in the order in which they were made
-  std::unordered_map<std::uint32_t, Place> by_queue_pair_;
+  std::vector<std::unique_ptr<Region>> regions_;   // in the order in which they were made
+  std::vector<std::unique_ptr<Region>> forgotten_; // has room for all regions: an lcore frees none
+  std::vector<Place> places_;                      // by queue pair
 };
 
 } // namespace weir::region

@@ -99,9 +99,7 @@ void Requester::poll(std::uint64_t now) {
 }
 
 void Requester::clear() {
-  while (!copies_.empty()) {
-    copies_.pop();
-  }
+  copies_.clear();
   cursor_ = copies_.first();
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace weir::region {
 
@@ -75,8 +76,19 @@ class Requester {
 
   std::uint64_t unacknowledged() const { return copies_.size(); }
 
+  /// Calls `act` with each copy that was sent and is not acknowledged: at most kFlight.
+  template <typename Act>
+  void for_each_under_way(Act&& act) const {
+    for (std::uint64_t number = copies_.first(); number < sent_end_; ++number) {
+      act(copies_[number]);
+    }
+  }
+
   /// Nothing is sent any more.
   void clear();
+
+  /// After clear(): what is under way no more, for its receiver to free. Nothing is added any more.
+  endpoint::FixedQueue<Copy> give_storage() { return std::move(copies_); }
 
  private:
   std::uint32_t psn_of(std::uint64_t number) const {

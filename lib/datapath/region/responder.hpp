@@ -82,14 +82,11 @@ class Responder {
 
   std::size_t held() const { return requests_.size(); }
 
-  /// Calls `end` with each frame that is held. Nothing is held any more.
-  template <typename End>
-  void give_up(End&& end) {
-    for (; !requests_.empty(); requests_.pop()) {
-      if (requests_.front().frame != nullptr) {
-        end(*requests_.front().frame);
-      }
-    }
+  /// Gives up the oldest request. Returns its frame if one is held.
+  frame::Frame* give_up() {
+    frame::Frame* const frame = requests_.front().frame;
+    requests_.pop();
+    return frame;
   }
 
  private:

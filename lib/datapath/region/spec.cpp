@@ -63,6 +63,7 @@ std::string find_defect(const RegionSpec& spec) {
       {"mtu", spec.mtu, 256, 4096},
       {"window", spec.window, 2, kMostWindow},
       {"patience (ms)", spec.patience_ms, 1, 86'400'000},
+      {"forming (ms)", spec.forming_ms, 1, 86'400'000},
   };
   if (std::string excess = find_excess(where, limits); !excess.empty()) {
     return excess;

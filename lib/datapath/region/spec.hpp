@@ -39,6 +39,7 @@ struct RegionSpec {
   std::uint32_t window = 64; // packets held of a member, 2 .. 4096
   Loopback loopback = Loopback::off;
   std::uint64_t patience_ms = 10'000; // without a sign of life of who owes an answer
+  std::uint64_t forming_ms = 60'000;  // in which all must say hello
   std::vector<MemberSpec> members;    // 2 .. 256
 };
 

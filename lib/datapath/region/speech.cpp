@@ -5,6 +5,7 @@
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
 
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -54,6 +55,13 @@ void Speech::answer(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32
   wire::Aeth aeth{syndrome, {}};
   aeth.message_sequence.set(message_sequence);
   headers_.finish(frame, put(frame, headers_.bytes(), aeth));
+  wire::store_icrc(frame, wire::compute_icrc(frame));
+}
+
+void Speech::notify_congestion(wire::ParsedBytes& frame) const {
+  constexpr std::uint8_t becn = 0x40; // IBTA A17.9.3, as the sixteen bytes of zeros
+  headers_.start(frame, wire::Opcode::congestion_notification, 0).reserved_variant = becn;
+  headers_.finish(frame, put(frame, headers_.bytes(), std::array<std::uint8_t, 16>{}));
   wire::store_icrc(frame, wire::compute_icrc(frame));
 }
 

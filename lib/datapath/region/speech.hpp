@@ -46,6 +46,12 @@ class Speech {
   void answer(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32_t psn,
               std::uint32_t message_sequence) const;
 
+  static constexpr std::size_t kCongestionBytes =
+      recovery::FrameTemplate::kMostBytes + 16 + wire::kIcrcBytes; // IBTA A17.9.3
+
+  /// Writes a congestion notification (CNP) into a frame with room for kCongestionBytes.
+  void notify_congestion(wire::ParsedBytes& frame) const;
+
   /// Writes what a packet of a WRITE writes, as a WRITE ONLY, into a frame with room for
   /// copy_bytes(). Traffic class and congestion marks are the packet's.
   void copy(wire::ParsedBytes& frame, const wire::ParsedBytes& packet, const Place& place,

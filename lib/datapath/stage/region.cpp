@@ -5,6 +5,8 @@
 #include "stage/graph_watch.hpp"
 #include "stage/pipeline.hpp"
 
+#include <utility>
+
 namespace weir::stage {
 
 Region::Region(Pipeline& pipeline)
@@ -14,7 +16,16 @@ void Region::accept(frame::Frame& frame, frame::Instant now) {
   if (frame.packet.parsed == wire::Parsed::malformed) {
     return drop(frame, conn::reason_for(frame.packet.defect), now);
   }
-  table_.accept(frame, now);
+  schedule_.hurry(table_.accept(frame, now));
+}
+
+void Region::adopt(std::unique_ptr<region::Region> made, frame::Instant now) {
+  table_.adopt(std::move(made)).await_hellos(now);
+  schedule_.hurry(table_.next_timer());
+}
+
+void Region::withdraw(region::Region& region, frame::Instant now) {
+  region.end(region::End::withdrawn, now);
   schedule_.hurry(table_.next_timer());
 }
 
@@ -29,7 +40,7 @@ frame::Frame* Region::originate(std::uint32_t bytes) {
 
 void Region::send(frame::Frame& frame, std::uint16_t port, frame::Instant now) {
   passes<StageId::region, StageId::forward>();
-  forward_.send(frame, frame::Departure::consumed, now, Forward::kForwarded, port);
+  forward_.send(frame, frame::Departure::forwarded, now, Forward::kForwarded, port);
 }
 
 void Region::consume(frame::Frame& frame) {

@@ -7,6 +7,7 @@
 #include "stage/schedule.hpp"
 
 #include <cstdint>
+#include <memory>
 
 namespace weir::stage {
 
@@ -20,6 +21,12 @@ class Region : private region::Outlet {
 
   /// Takes a RoCE packet to the regions' address. Ends the frame, or holds it.
   void accept(frame::Frame& frame, frame::Instant now);
+
+  /// Takes a region that the table has made, whose members have to say hello from now on.
+  void adopt(std::unique_ptr<region::Region> made, frame::Instant now);
+
+  /// Ends one of the table's regions.
+  void withdraw(region::Region& region, frame::Instant now);
 
   /// Acts on the regions whose time has come.
   void poll(frame::Instant now);

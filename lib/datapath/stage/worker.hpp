@@ -5,6 +5,7 @@
 #include "stage/worker_state.hpp"
 
 #include <cassert>
+#include <memory>
 #include <memory_resource>
 #include <utility>
 #include <vector>
@@ -52,6 +53,16 @@ class Worker {
   /// See Region::accept.
   void accept_for_region(frame::Frame& frame, frame::Instant now) {
     pipeline_.region.accept(frame, now);
+  }
+
+  /// See Region::adopt.
+  void adopt_region(std::unique_ptr<region::Region> made, frame::Instant now) {
+    pipeline_.region.adopt(std::move(made), now);
+  }
+
+  /// See Region::withdraw.
+  void withdraw_region(region::Region& region, frame::Instant now) {
+    pipeline_.region.withdraw(region, now);
   }
 
   region::RegionTable& regions() { return pipeline_.region.table(); }

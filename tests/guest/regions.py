@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Regions (docs/protocol.md §13) among real stacks: docs/examples/region.c, plain verbs on soft-RoCE, links nothing of Weir's."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from bad_links import lost_on
+from guest import Job
+from lab import Lab
+from image import REPOSITORY
+from scenarios import PLAIN, expect, scenario
+
+MEMBER = "build/tests/support/example_region"
+CLIENT = REPOSITORY / "tests/smoke/control_client.py"
+BYTES = 64 << 10  # of docs/examples/region.c
+MESSAGES = 60
+PATIENCE_S = 4
+GONE = 2  # the guest that falls silent
+LATE_S = 6  # by which emulated guests on a busy machine may hear later; without the switch's word they would not hear at all
+USED_S = 2.0  # for which all write before
+
+
+@contextlib.contextmanager
+def held(lab: Lab, members: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
+    """A call HoldRegion, and its first answer."""
+    wanted = {"bytes": BYTES, "loopback": True, "patience": PATIENCE_S, "members": members}
+    call = subprocess.Popen([sys.executable, str(CLIENT), f"unix:{lab.weir.control_socket}", "hold-region",
+                             json.dumps({"region": wanted})], stdout=subprocess.PIPE, text=True)
+    try:
+        assert call.stdout is not None
+        answer = json.loads(call.stdout.readline())
+        expect("ends" in answer, f"no region: {answer}")
+        yield answer, call
+    finally:
+        call.kill()
+        call.communicate()
+
+
+def start(lab: Lab, messages: int) -> list[Job]:
+    """Members that read what the switch says from a file, and end when there is another."""
+    wait_for_file = "until [ -e /run/region.{name} ]; do sleep 0.1; done"
+    reads = f"{wait_for_file.format(name='told')}; cat /run/region.told; {wait_for_file.format(name='over')}"
+    return lab.start_on_all(lambda guest: f"rm -f /run/region.*; mkfifo /run/region.in; ( {reads} ) > /run/region.in & "
+                            f"example_region rxe0 {guest.who.ip} {guest.who.rank + 1} {messages} < /run/region.in; "
+                            "status=$?; kill $!; exit $status")
+
+
+def tell(lab: Lab, answer: dict[str, Any]) -> None:
+    for guest, end in zip(lab.guests, answer["ends"], strict=True):
+        token = base64.b64decode(end["token"]).hex()
+        line = f"{answer['ip']} {end['queue_pair']} {end.get('first_psn', 0)} {answer['base']} {answer['key']} {token}"
+        guest.control(f"echo {line} > /run/region.tmp; mv /run/region.tmp /run/region.told")
+
+
+def members_of(jobs: list[Job]) -> list[dict[str, Any]]:
+    return [json.loads(job.wait_for(r"member (\{.*\})", 60.0)[1]) for job in jobs]
+
+
+def region_row(lab: Lab) -> dict[str, Any]:
+    return dict(list(lab.weir.telemetry("/weir/region")["regions"].values())[-1])
+
+
+@scenario(PLAIN, needs_weir=True, programs=(MEMBER,))
+def region_multicast(lab: Lab) -> str:
+    """Three guests write to all at random places over links that lose; then all memories are equal. One falls silent: the
+    others get a fatal error when patience is over, and who holds the region hears why."""
+    for guest in lab.guests:
+        guest.netem_both_ways("loss 3%")
+    jobs = start(lab, MESSAGES)
+    with held(lab, members_of(jobs)) as (answer, _):
+        tell(lab, answer)
+        sums = {job.wait_for(r"memory ([0-9a-f]{16})", 180.0)[1] for job in jobs}
+        lost = [lost_on(lab, device) for device in ("eth0", "ifb0")]
+        row = region_row(lab)
+        lab.run_on_all(lambda guest: "touch /run/region.over")
+        for job in jobs:
+            expect(job.wait(30.0).status == 0, f"a member failed: {job.output}")
+    expect(len(sums) == 1, f"the memories differ: {sums}")
+    expect(min(lost) > 0 and row["again"] > 0, f"nothing was lost: {lost}, {row}")
+    return f"equal after {row['accepted']} packets, {row['copies']} copies, {row['again']} again; lost {lost}; {fall_silent(lab)}"
+
+
+def fall_silent(lab: Lab) -> str:
+    for guest in lab.guests:
+        guest.reset()
+    jobs = start(lab, 0)
+    with held(lab, members_of(jobs)) as (answer, call):
+        tell(lab, answer)
+        for job in jobs:
+            job.wait_for("open", 60.0)
+        time.sleep(USED_S)
+        lab.guests[GONE].stop()
+        ends = [job.wait_for(r"ended: (.*), (\d+) ms after", 60.0) for rank, job in enumerate(jobs) if rank != GONE]
+        assert call.stdout is not None
+        why = json.loads(call.stdout.readline())
+    lab.guests[GONE].resume()
+    for end in ends:
+        expect(end[1] == "remote operation error" and int(end[2]) <= 1000 * (PATIENCE_S + LATE_S), end[0])
+    expect(why["code"] == "ABORTED" and re.search(r"member 2 \(10\.77\.0\.3\) .* silent for 4 s", why["message"]) is not None, f"{why}")
+    return f"after a member's silence the others failed in {' and '.join(end[2] for end in ends)} ms"
