@@ -57,7 +57,8 @@ struct Options {
 std::vector<app::Option> options_of(Options& o) {
   return {
       {"server", "ADDRESS",
-       "unix:/PATH or HOST:PORT (default: $WEIR_SERVER, or this machine's switch)",
+       "unix:/PATH or HOST:PORT (default: $WEIR_SERVER, or this machine's switch; for fabric "
+       "$WEIR_MANAGER, or this machine's manager)",
        [&](auto v) { o.server = v; }},
       {"tls-certificate", "FILE", "this client's certificate, PEM; for HOST:PORT",
        [&](auto v) { o.tls.certificate = v; }},
@@ -98,7 +99,7 @@ std::vector<std::string> managers_of(const Options& options) {
   const char* usual = std::getenv("WEIR_MANAGER");
   const std::string list = !options.server.empty() ? options.server
                            : usual != nullptr      ? usual
-                                                   : "/run/weir/manager.sock";
+                                                   : "/run/weir-manager/manager.sock";
   std::vector<std::string> managers;
   std::stringstream addresses(list);
   for (std::string address; std::getline(addresses, address, ',');) {

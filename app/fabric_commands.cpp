@@ -2,17 +2,25 @@
 #include "fabric_commands.hpp"
 
 #include "manager/pem_file.hpp"
+#include "manager/picture_findings.hpp"
 #include "manager/picture_svg.hpp"
+#include "manager/scheduler_files.hpp"
+#include "text/list.hpp"
+#include "text/token_text.hpp"
 #include "usage_error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <functional>
+#include <google/protobuf/util/json_util.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <iterator>
@@ -21,6 +29,8 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <unistd.h>
+#include <utility>
 #include <weir/v1/fabric.grpc.pb.h>
 
 namespace weir::app {
@@ -29,18 +39,38 @@ namespace {
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::chrono::seconds kPatienceWithOne{3}; // of several managers
 constexpr int kRounds = 5;                          // over several managers: one of them takes over
+constexpr std::uint64_t kMostWithin = 3600;
 constexpr std::chrono::milliseconds kFirstPause{500};
 
 constexpr std::string_view kWords =
     "fabric show [--svg FILE]           the switches, their links and loads, and the jobs\n"
-    "fabric jobs                        the jobs: their hosts, rings and trees\n"
-    "fabric plan --hosts HOSTS [--rings N] [--without SWITCH]...\n"
+    "fabric jobs [--json]               the jobs: their hosts, rings and trees\n"
+    "fabric plan --hosts HOSTS [--rings N] [--without SWITCH]... [--json]\n"
     "                                   which trees a job of these hosts would have\n"
-    "fabric why JOB|REQUEST|SWITCH|LINK why it is so\n"
+    "fabric why JOB|REQUEST|SWITCH|LINK [--json]\n"
+    "                                   why it is so\n"
     "fabric end JOB [--why TEXT]        takes the job's rings down\n"
     "fabric drain switch|host|link NAME [--why TEXT] [--now]\n"
     "                                   nothing new on it; --now: jobs on it end\n"
-    "fabric undrain switch|host|link NAME\n";
+    "fabric undrain switch|host|link NAME\n"
+    "fabric allocation list [--json]    what schedulers have granted, and its jobs\n"
+    "fabric allocation grant NAME --hosts HOSTS [--tenant TENANT] [--anew]\n"
+    "                                   hosts for jobs, until it ends; granted again it is the "
+    "same,\n"
+    "                                   with --anew another one, and the former ends\n"
+    "fabric allocation end NAME         its jobs end at once\n"
+    "fabric allocation token NAME --file FILE\n"
+    "                                   for $WEIR_TOKEN_FILE, by a host's certificate; FILE is "
+    "new\n"
+    "fabric export --slurm              topology.conf: which hosts are near each other\n"
+    "fabric export --kubernetes [--keys KEY,KEY,...]\n"
+    "                                   the same as labels of nodes, from the leaf outwards\n"
+    "fabric claim                       after a backup was restored: the manager begins again, "
+    "with\n"
+    "                                   a higher term, and ids that were never given\n"
+    "--within SECONDS                   with any of them: the managers are asked once, and each "
+    "has\n"
+    "                                   its share of the time\n";
 
 /// Words, and options with their values.
 struct Order {
@@ -54,12 +84,15 @@ struct Order {
 };
 
 Order order_of(const std::vector<std::string>& words) {
-  constexpr std::array<std::string_view, 5> with_value{"--svg", "--hosts", "--rings", "--without",
-                                                       "--why"};
+  constexpr std::array<std::string_view, 9> with_value{"--svg",     "--hosts",  "--rings",
+                                                       "--without", "--within", "--why",
+                                                       "--keys",    "--tenant", "--file"};
+  constexpr std::array<std::string_view, 5> alone{"--now", "--json", "--slurm", "--kubernetes",
+                                                  "--anew"};
   Order order;
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
-    if (word == "--now") {
+    if (std::ranges::find(alone, word) != alone.end()) {
       order.options.emplace(word, "");
     } else if (std::ranges::find(with_value, word) != with_value.end()) {
       if (at + 1 == words.size()) {
@@ -84,6 +117,28 @@ std::uint64_t number_of(const std::string& text, std::string_view what) {
   return number;
 }
 
+/// With managers that do not answer.
+struct Patience {
+  std::chrono::milliseconds with_one;
+  int rounds = 1;
+};
+
+Patience patience_of(const Order& order, std::size_t managers) {
+  if (const std::string within = order.option("--within"); !within.empty()) {
+    const std::chrono::seconds all(std::min(kMostWithin, number_of(within, "seconds")));
+    return {std::chrono::milliseconds(all) / std::max<std::size_t>(1, managers)};
+  }
+  return managers == 1 ? Patience{kPatience} : Patience{kPatienceWithOne, kRounds};
+}
+
+std::vector<std::string> keys_in(const std::string& list) {
+  const std::vector<std::string_view> words = text::words_of(list);
+  if (std::ranges::find(words, "") != words.end()) {
+    throw UsageError(fmt::format("--keys: found '{}'; allowed: keys with commas between", list));
+  }
+  return {words.begin(), words.end()};
+}
+
 std::shared_ptr<grpc::ChannelCredentials> credentials_for(const std::string& server,
                                                           const rpc::ClientTls& tls) {
   if (server.starts_with("unix:")) {
@@ -94,10 +149,45 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_for(const std::string& ser
                                .pem_cert_chain = manager::contents_of(tls.certificate)});
 }
 
+/// A file that was not there before, for its owner alone to read. It goes if nothing was written.
+class SecretFile {
+ public:
+  explicit SecretFile(const std::string& path) : path_(path) {
+    constexpr mode_t for_owner_alone = 0400;
+    descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, for_owner_alone);
+    if (descriptor_ < 0) {
+      throw rpc::CallError(fmt::format("{}: {}; allowed: a new file", path, std::strerror(errno)));
+    }
+  }
+
+  SecretFile(const SecretFile&) = delete;
+  SecretFile& operator=(const SecretFile&) = delete;
+
+  ~SecretFile() {
+    if (descriptor_ >= 0) {
+      close(descriptor_);
+      unlink(path_.c_str());
+    }
+  }
+
+  void write(const std::string& text) {
+    const bool is_written = ::write(descriptor_, text.data(), text.size()) == std::ssize(text);
+    if (!is_written || fsync(descriptor_) != 0) {
+      throw rpc::CallError(fmt::format("{} cannot be written", path_));
+    }
+    close(std::exchange(descriptor_, -1));
+  }
+
+ private:
+  const std::string path_;
+  int descriptor_ = -1;
+};
+
 /// Calls the manager that leads, and prints what it says.
 class Desk {
  public:
-  Desk(const std::vector<std::string>& managers, const rpc::ClientTls& tls) : managers_(managers) {
+  Desk(const std::vector<std::string>& managers, const rpc::ClientTls& tls, Patience patience)
+      : managers_(managers), patience_(patience) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetMaxReceiveMessageSize(-1);
@@ -121,10 +211,10 @@ class Desk {
       }
       return fmt::format("written: {}\n", file);
     }
-    std::string text = fmt::format("fabric {}, led by {} with term {}\n\n", picture.fabric(),
-                                   picture.manager(), picture.term());
-    if (picture.store_is_lost()) {
-      text += "the manager's store does not answer: this is from its memory\n\n";
+    std::string text =
+        fmt::format("fabric {}, {}\n\n", picture.fabric(), manager::lead_of(picture));
+    if (!picture.doubt().empty()) {
+      text += picture.doubt() + "\n\n";
     }
     text += fmt::format("{:16} {:10} {:>11} {:>8}\n", "switch", "state", "rings", "frames");
     for (const v1::PictureSwitch& one : picture.switches()) {
@@ -144,9 +234,10 @@ class Desk {
     return text + "\n" + table_of(picture.jobs());
   }
 
-  std::string jobs() {
-    return table_of(
-        ask<v1::ListJobsResponse>(&v1::Fabric::Stub::ListJobs, v1::ListJobsRequest()).jobs());
+  std::string jobs(const Order& order) {
+    const auto list = ask<v1::ListJobsResponse>(&v1::Fabric::Stub::ListJobs, v1::ListJobsRequest());
+    return order.options.contains("--json") ? json_of(list)
+                                            : with_doubt(list, table_of(list.jobs()));
   }
 
   std::string plan(const Order& order) {
@@ -161,17 +252,21 @@ class Desk {
       request.add_without(without->second);
     }
     const auto plan = ask<v1::PlanJobResponse>(&v1::Fabric::Stub::PlanJob, request);
+    if (order.options.contains("--json")) {
+      return json_of(plan);
+    }
     std::string text = fmt::format("hosts: {}\n", fmt::join(plan.hosts(), ", "));
     for (const v1::PlannedTree& tree : plan.trees()) {
       text += fmt::format("tree over {}: {}\n", fmt::join(tree.switches(), ", "), tree.shape());
     }
-    return text;
+    return with_doubt(plan, text);
   }
 
-  std::string why(const std::string& name) {
+  std::string why(const Order& order) {
     v1::ExplainRequest request;
-    request.set_name(name);
-    return ask<v1::ExplainResponse>(&v1::Fabric::Stub::Explain, request).text();
+    request.set_name(order.words.at(1));
+    const auto why = ask<v1::ExplainResponse>(&v1::Fabric::Stub::Explain, request);
+    return order.options.contains("--json") ? json_of(why) : with_doubt(why, why.text());
   }
 
   std::string end(const Order& order) {
@@ -202,6 +297,89 @@ class Desk {
     return "";
   }
 
+  std::string exported(const Order& order) {
+    const bool is_slurm = order.options.contains("--slurm");
+    if (is_slurm == order.options.contains("--kubernetes")) {
+      throw UsageError(
+          fmt::format("found fabric export for {}; allowed: --slurm or --kubernetes\n{}",
+                      is_slurm ? "two" : "nobody", kWords));
+    }
+    const std::string keys = order.option("--keys");
+    const auto picture =
+        ask<v1::FabricPicture>(&v1::Fabric::Stub::GetFabric, v1::GetFabricRequest());
+    try {
+      return is_slurm ? manager::slurm_of(picture)
+                      : manager::kubernetes_of(picture, keys.empty() ? manager::kTopographKeys
+                                                                     : keys_in(keys));
+    } catch (const manager::NotForSchedulers& error) {
+      throw rpc::CallError(error.what());
+    }
+  }
+
+  std::string allocations(const Order& order) {
+    const auto list = ask<v1::ListAllocationsResponse>(&v1::Fabric::Stub::ListAllocations,
+                                                       v1::ListAllocationsRequest());
+    if (order.options.contains("--json")) {
+      return json_of(list);
+    }
+    std::string text = fmt::format("{:24} {:8} {:12} hosts\n", "allocation", "tenant", "jobs");
+    for (const v1::Allocation& one : list.allocations()) {
+      text += fmt::format(
+          "{:24} {:8} {:12} {}\n", one.name(), one.tenant().empty() ? "-" : one.tenant(),
+          fmt::format("{}", fmt::join(one.jobs(), ",")), fmt::join(one.hosts(), ","));
+    }
+    return with_doubt(list, text);
+  }
+
+  std::string grant(const Order& order) {
+    v1::GrantAllocationRequest request;
+    request.set_name(order.words.at(2));
+    request.set_hosts(order.option("--hosts"));
+    request.set_tenant(order.option("--tenant"));
+    request.set_anew(order.options.contains("--anew"));
+    const auto granted =
+        ask<v1::GrantAllocationResponse>(&v1::Fabric::Stub::GrantAllocation, request);
+    return fmt::format("granted: {}, allocation {}\n", request.name(), granted.allocation());
+  }
+
+  std::string end_allocation(const Order& order) {
+    v1::EndAllocationRequest request;
+    request.set_name(order.words.at(2));
+    const auto ended = ask<v1::EndAllocationResponse>(&v1::Fabric::Stub::EndAllocation, request);
+    return fmt::format("ended: {}; its jobs: {}\n", request.name(),
+                       ended.jobs_size() == 0 ? "none"
+                                              : fmt::format("{}", fmt::join(ended.jobs(), ", ")));
+  }
+
+  /// For nobody's eyes: it is never printed.
+  std::string token(const Order& order) {
+    const std::string file = order.option("--file");
+    if (file.empty()) {
+      throw UsageError(fmt::format("found fabric allocation token without --file\n{}", kWords));
+    }
+    v1::IssueTokenRequest request;
+    request.set_name(order.words.at(2));
+    SecretFile secret(file); // first: each token that is issued takes the place of an older one
+    const auto issued = ask<v1::IssueTokenResponse>(&v1::Fabric::Stub::IssueToken, request);
+    secret.write(text::token_text({issued.allocation(), issued.token()}));
+    return fmt::format("written: {}\n", file);
+  }
+
+  std::string claim(const Order&) {
+    v1::ClaimResponse claimed;
+    // Once: the answer to one that was carried out may be lost.
+    end_unless_ok(ask_each(&v1::Fabric::Stub::Claim, v1::ClaimRequest(), claimed));
+    const auto& unheard = claimed.unheard();
+    return fmt::format("claimed: epoch {}, rings from {}, jobs from {}; the manager ends, to begin "
+                       "again\n{}",
+                       claimed.epoch(), claimed.next_ring(), claimed.next_job(),
+                       unheard.empty()
+                           ? ""
+                           : fmt::format("not reached: {}; one that knows a later epoch "
+                                         "will refuse the manager: claim once more then\n",
+                                         fmt::join(unheard, ", ")));
+  }
+
  private:
   template <typename Request, typename Response>
   using Call = grpc::Status (v1::Fabric::Stub::*)(grpc::ClientContext*, const Request&, Response*);
@@ -212,8 +390,7 @@ class Desk {
     std::string said;
     for (std::size_t at = 0; at < stubs_.size(); ++at) {
       grpc::ClientContext context;
-      context.set_deadline(std::chrono::system_clock::now() +
-                           (stubs_.size() == 1 ? kPatience : kPatienceWithOne));
+      context.set_deadline(std::chrono::system_clock::now() + patience_.with_one);
       grpc::Status status = (*stubs_[at].*call)(&context, request, &response);
       const bool is_silent =
           stubs_.size() > 1 && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
@@ -231,15 +408,20 @@ class Desk {
     Response response;
     grpc::Status status = ask_each(call, request, response);
     auto pause = kFirstPause;
-    for (int round = 1; round < kRounds && stubs_.size() > 1 &&
-                        status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    for (int round = 1;
+         round < patience_.rounds && status.error_code() == grpc::StatusCode::UNAVAILABLE;
          ++round, pause *= 2) {
       std::this_thread::sleep_for(pause);
       status = ask_each(call, request, response);
     }
+    end_unless_ok(status);
+    return response;
+  }
+
+  static void end_unless_ok(const grpc::Status& status) {
     switch (status.error_code()) {
     case grpc::StatusCode::OK:
-      return response;
+      return;
     case grpc::StatusCode::INVALID_ARGUMENT:
     case grpc::StatusCode::NOT_FOUND:
       throw rpc::WrongCall(status.error_message());
@@ -251,6 +433,23 @@ class Desk {
     default:
       throw rpc::CallError(status.error_message());
     }
+  }
+
+  /// The answer's fields, by the names of proto/.
+  static std::string json_of(const google::protobuf::Message& answer) {
+    google::protobuf::util::JsonPrintOptions options;
+    options.preserve_proto_field_names = true;
+    options.always_print_primitive_fields = true;
+    std::string text;
+    if (!google::protobuf::util::MessageToJsonString(answer, &text, options).ok()) {
+      throw rpc::CallError("the answer cannot be written as JSON");
+    }
+    return text + "\n";
+  }
+
+  template <typename Answer>
+  static std::string with_doubt(const Answer& answer, const std::string& text) {
+    return answer.doubt().empty() ? text : answer.doubt() + "\n" + text;
   }
 
   static std::string words_of(const v1::PictureLink& link) {
@@ -280,15 +479,25 @@ class Desk {
   }
 
   const std::vector<std::string> managers_;
+  const Patience patience_;
   std::vector<std::unique_ptr<v1::Fabric::Stub>> stubs_; // by manager
 };
+
+/// The first word, or two.
+std::string verb_of(const Order& order) {
+  if (order.words.empty()) {
+    return "help";
+  }
+  const bool has_two = order.words.front() == "allocation" && order.words.size() > 1;
+  return has_two ? fmt::format("allocation {}", order.words[1]) : order.words.front();
+}
 
 } // namespace
 
 std::string fabric_command(const std::vector<std::string>& managers, const rpc::ClientTls& tls,
                            const std::vector<std::string>& words) {
   const Order order = order_of(words);
-  const std::string verb = order.words.empty() ? "help" : order.words.front();
+  const std::string verb = verb_of(order);
 
   struct Verb {
     std::string_view name;
@@ -298,12 +507,18 @@ std::string fabric_command(const std::vector<std::string>& managers, const rpc::
 
   const std::array verbs{
       Verb{"show", 1, [&](Desk& desk) { return desk.show(order); }},
-      Verb{"jobs", 1, [&](Desk& desk) { return desk.jobs(); }},
+      Verb{"jobs", 1, [&](Desk& desk) { return desk.jobs(order); }},
       Verb{"plan", 1, [&](Desk& desk) { return desk.plan(order); }},
-      Verb{"why", 2, [&](Desk& desk) { return desk.why(order.words.at(1)); }},
+      Verb{"why", 2, [&](Desk& desk) { return desk.why(order); }},
       Verb{"end", 2, [&](Desk& desk) { return desk.end(order); }},
       Verb{"drain", 3, [&](Desk& desk) { return desk.drain(order); }},
       Verb{"undrain", 3, [&](Desk& desk) { return desk.undrain(order); }},
+      Verb{"allocation list", 2, [&](Desk& desk) { return desk.allocations(order); }},
+      Verb{"allocation grant", 3, [&](Desk& desk) { return desk.grant(order); }},
+      Verb{"allocation end", 3, [&](Desk& desk) { return desk.end_allocation(order); }},
+      Verb{"allocation token", 3, [&](Desk& desk) { return desk.token(order); }},
+      Verb{"export", 1, [&](Desk& desk) { return desk.exported(order); }},
+      Verb{"claim", 1, [&](Desk& desk) { return desk.claim(order); }},
   };
   const auto found = std::ranges::find(verbs, verb, &Verb::name);
   if (verb == "help") {
@@ -312,7 +527,7 @@ std::string fabric_command(const std::vector<std::string>& managers, const rpc::
   if (found == verbs.end() || order.words.size() != found->words) {
     throw UsageError(fmt::format("found fabric {}; allowed:\n{}", fmt::join(words, " "), kWords));
   }
-  Desk desk(managers, tls);
+  Desk desk(managers, tls, patience_of(order, managers.size()));
   return found->act(desk);
 }
 

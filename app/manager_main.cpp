@@ -36,6 +36,7 @@ using app::kExitUsage;
 using app::UsageError;
 
 constexpr int kExitFenced = 3;
+constexpr int kExitFollowed = 4;
 
 constexpr const char* kHead =
     "usage: weir-manager [OPTION...] CONFIG\n"
@@ -48,15 +49,23 @@ constexpr const char* kTail =
     "\n"
     "Exit status: 0 after SIGTERM or SIGINT; 1 when it cannot begin; 2 for wrong options or a "
     "wrong\n"
-    "configuration; 3 when it led, and another manager leads since.\n";
+    "configuration; 3 when it led, and switches know a later term than its store; 4 when it led, "
+    "and its\n"
+    "store, too, says that it leads no more: started again it stands by. The same after `weirctl "
+    "fabric\n"
+    "claim`: started again it leads.\n";
 
 struct Options {
   bool is_check = false;
+  jobs::Origin origin = jobs::Origin::managers;
 };
 
 std::vector<app::Option> options_of(Options& options) {
   return {{"check", nullptr, "read the configuration and its topology, say what is wrong, and end",
-           [&](auto) { options.is_check = true; }}};
+           [&](auto) { options.is_check = true; }},
+          {"restored", nullptr,
+           "the store was restored from a backup: give no orders before `weirctl fabric claim`",
+           [&](auto) { options.origin = jobs::Origin::backup; }}};
 }
 
 /// The log: a line for each thing that an operator should know.
@@ -139,18 +148,22 @@ class SignalWaiter {
   std::thread thread_;
 };
 
-int lead(const manager::Config& config) {
+int lead(const manager::Config& config, jobs::Origin origin) {
   const sigset_t signals = block_signals();
-  manager::Manager manager(config, note);
+  manager::Manager manager(config, origin, note);
   std::optional<Pages> pages;
   if (!config.metrics.empty()) {
     pages.emplace(manager, config.metrics);
   }
   const SignalWaiter waiter(signals, [&] { manager.stop(); });
-  const std::string fenced = manager.run();
-  if (!fenced.empty()) {
-    note("fenced", fenced);
-    return kExitFenced;
+  const manager::Manager::End end = manager.run();
+  if (!end.fenced.empty()) {
+    note("fenced", end.fenced);
+    return end.is_followed ? kExitFollowed : kExitFenced;
+  }
+  if (!end.claimed.empty()) {
+    note("claimed", end.claimed);
+    return kExitFollowed;
   }
   return EXIT_SUCCESS;
 }
@@ -167,7 +180,7 @@ int run(const Options& options, const app::CommandLine& line) {
                            config.site.endpoints.size(), config.site.tenants.size()));
     return EXIT_SUCCESS;
   }
-  return lead(config);
+  return lead(config, options.origin);
 }
 
 } // namespace

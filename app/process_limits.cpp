@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <latch>
+#include <malloc.h>
 #include <stdexcept>
 #include <sys/resource.h>
 #include <system_error>
@@ -51,6 +52,13 @@ void check_threads(std::size_t needed) {
 }
 
 } // namespace
+
+void bound_heap() {
+  constexpr int arenas = 4; // glibc has eight for each CPU
+  constexpr int large_bytes = 128 * 1024;
+  mallopt(M_ARENA_MAX, arenas);
+  mallopt(M_MMAP_THRESHOLD, large_bytes); // which glibc raises if nobody sets it
+}
 
 void check_process_limits(const config::Config& config) {
   check_files(config.ports.size() + config.spare.ports);

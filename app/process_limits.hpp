@@ -10,4 +10,9 @@ namespace weir::app {
 /// Throws std::runtime_error with what was found and what is needed.
 void check_process_limits(const config::Config& config);
 
+/// Threads come and go, such as those that write captures, and what each has had would stay with
+/// its arena. So they share few, and large blocks go back to the kernel at once (mallopt(3)).
+/// Before there are threads.
+void bound_heap();
+
 } // namespace weir::app

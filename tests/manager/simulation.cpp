@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// The manager's loop over a simulated store, switches, network, clock and owners: managers that
-/// are killed and paused, or in doubt whether they lead, leases that are revoked, a store that does
-/// not answer, messages that are lost, late and doubled, switches that restart, withdraw and
-/// refuse. After each step it is looked whether M1 to M7 of docs/fabric.md hold.
+/// are killed, paused and cut off, or in doubt whether they lead, leases that are revoked, a store
+/// that does not answer, for long too, or is an old one, which somebody claims or not, messages
+/// that are lost, late and doubled, switches that restart, withdraw and refuse, allocations that
+/// end, and strangers with tokens of others. After each step it is looked whether M1 to M7 of
+/// docs/fabric.md hold.
 
 #include "jobs/loop.hpp"
 #include "jobs/ring_messages.hpp"
@@ -34,7 +36,9 @@ constexpr std::uint64_t kRings = 6; // that a switch has room for
 constexpr std::uint64_t kMembers = 24;
 constexpr std::uint64_t kFrames = 30'000;
 constexpr int kManagers = 3;
+constexpr Time kTakeOver = 5000; // until another manager leads
 constexpr int kOwners = 6;
+constexpr std::uint64_t kFirstTerm = 100; // an old store's count may be lower
 
 /// A rule that does not hold. what() says which, and when.
 class Broken : public std::runtime_error {
@@ -138,8 +142,9 @@ Site make_site() {
 /// The store that all managers have. The term that leads alone writes.
 struct SharedStore {
   std::map<std::string, std::string> items;
-  std::uint64_t leader = 0; // number of the term
-  bool is_down = false;
+  std::uint64_t leader = kFirstTerm; // number of the term
+  Time down_until = 0;
+  std::map<std::string, std::string> backup;
 };
 
 struct World;
@@ -163,8 +168,11 @@ class StoreOf : public store::Store {
   const std::uint64_t term_;
 };
 
-std::uint64_t number_of(const v1::FabricTerm& term) {
-  return term.number();
+/// Epoch and number.
+using Term = std::pair<std::uint64_t, std::uint64_t>;
+
+Term term_of(const v1::FabricTerm& term) {
+  return {term.epoch(), term.number()};
 }
 
 /// A switch's side, as docs/control.md has it: nothing of the code that a switch runs.
@@ -176,9 +184,9 @@ struct SimSwitch {
 
   std::string boot = "0";
   int boots = 0;
-  bool is_cut = false;       // from all managers
-  std::uint64_t highest = 0; // survives a restart
-  std::uint64_t ordered = 0; // the term of the last order
+  bool is_cut = false; // from all managers
+  Term highest;        // survives a restart
+  Term ordered;        // of the last order
   std::uint64_t last_order = 0;
   std::map<std::uint32_t, Ring> rings;
 };
@@ -190,16 +198,26 @@ struct Owner {
   v1::HoldJobRequest request;
   Instance* at = nullptr; // whom it calls
   CallId call = 0;
+  std::string allocation;  // its name; empty: none
+  std::string token;       // to which the request's digest fits; empty: none yet
   std::uint64_t job = 0;   // 0: it has not been told
   bool wants = false;      // it has begun, and not ended
   bool is_dead = false;    // without goodbye
+  bool is_quiet = false;   // its members compute, and no switch hears them
   bool is_excused = false; // somebody may end its job: it, or a switch of it has lost the ring
   std::set<std::uint32_t> rings;
+
+  /// The ring there is its own, and none of an old store's time that has the same number.
+  bool has(const SimSwitch& at, std::uint32_t id) const {
+    const auto found = at.rings.find(id);
+    return rings.contains(id) && found != at.rings.end() &&
+           found->second.as_asked.label().request_id() == request.request_id();
+  }
 };
 
 /// A manager's process, from a start to its end.
 struct Instance : Outside {
-  Instance(World& given, int number, std::uint64_t term);
+  Instance(World& given, std::uint64_t number, Term term);
 
   void claim(SwitchIndex at, const v1::ClaimFabricRequest& request) override;
   void apply(SwitchIndex at, const v1::ApplyRingsRequest& request) override;
@@ -212,8 +230,12 @@ struct Instance : Outside {
 
   void stop(const std::string&) override { is_over = true; }
 
+  void begin_again(const std::string&) override { is_over = true; }
+
   using OrderAnswer = std::function<void(const Outcome&)>;
 
+  void cut_off(Time until);
+  bool is_cut_from(const SimSwitch& at) const;
   void expect_lead();
   OrderAnswer answer_to(SwitchIndex at, const v1::FabricOrder& order);
 
@@ -221,11 +243,13 @@ struct Instance : Outside {
   void receive(std::function<void(Loop&)> work);
 
   World& world;
-  const std::uint64_t term;
+  const std::uint64_t number; // of all that ever were
+  const Term term;
   StoreOf store;
   Loop loop;
   bool is_over = false; // dead, or fenced
   Time paused_until = 0;
+  Time cut_until = 0; // off from the store and all switches, but not from owners
 };
 
 struct World {
@@ -235,6 +259,11 @@ struct World {
 
   // Faults.
   void fault();
+  void great_fault();
+  void restore();
+  void claim_again();
+  void forget(std::uint32_t id, SwitchIndex at);
+  void lose_jobs_but(const std::map<std::string, std::string>& items);
   void elect();
   void restart(SwitchIndex at);
   void withdraw(SwitchIndex at);
@@ -243,17 +272,25 @@ struct World {
   void live(std::size_t owner);
   void begin_job(Owner& owner);
   void hold(Owner& owner);
+  void break_call(Owner& owner);
+  void ask_for_token(Owner& owner);
+  void end_allocation(const std::string& name);
+  void intrude();
 
   // The network: a message each way, perhaps lost, late or doubled.
   void send(std::function<void()> deliver);
 
   bool is_bad() const { return clock.now < kFaults; }
 
+  bool is_rough() const { return is_bad() && clock.now >= great_until; }
+
   // Rules.
   void check() const;
+  void expect_new(const v1::FabricLabel& label, std::uint64_t instance);
   void check_end() const;
   v1::SwitchSeen seen_at(SwitchIndex at) const;
-  void beat(SwitchIndex at, Instance& instance, std::string boot, std::uint64_t term);
+  void beat(SwitchIndex at, Instance& instance, const std::string& boot, Term term);
+  std::uint64_t epoch() const;
 
   Dice dice;
   Clock clock;
@@ -263,10 +300,20 @@ struct World {
   std::vector<std::unique_ptr<Instance>> instances; // all that ever were
   std::vector<Owner> owners{kOwners};
   CallId last_call = 0;
+  std::uint64_t granted = 0; // allocations, in all
+  std::set<CallId> strangers;
   std::map<CallId, std::size_t> owner_of_call;
-  std::map<std::pair<std::uint32_t, SwitchIndex>, std::string> ever_made; // ring, switch → message
-  std::uint64_t placed = 0;                                               // jobs, in all
-  bool has_news = false;                                                  // for the rules
+  std::map<std::pair<std::uint32_t, SwitchIndex>, std::string> ever_made; // ring, switch → message,
+                                                                          // or nobody knows: empty
+  std::map<std::uint64_t, std::string> ever_asked; // job → request
+  std::uint64_t placed = 0;                        // jobs, in all
+  std::uint64_t restored_by = 0;                   // the first instance with an old store; 0: none
+  Origin origin = Origin::managers;                // of the store, as the next manager is told
+  bool is_claimed = false;                         // or will be: no id may be given again
+  std::uint64_t epoch_before = 0;                  // of the last restore
+  std::set<std::uint32_t> lost; // rings that an old store does not know, as long as they are there
+  Time great_until = 0;         // a great fault's end
+  bool has_news = false;        // for the rules
 };
 
 store::Leadership StoreOf::leadership() {
@@ -275,7 +322,7 @@ store::Leadership StoreOf::leadership() {
 }
 
 bool StoreOf::is_down() const {
-  return world_.shared.is_down || world_.clock.now < doubted_until;
+  return world_.clock.now < std::max(world_.shared.down_until, doubted_until);
 }
 
 std::optional<std::vector<store::Item>> StoreOf::read_all() {
@@ -316,9 +363,9 @@ store::Written StoreOf::write(std::span<const store::Change> changes) {
   return is_lost ? store::Written::lost : store::Written::done;
 }
 
-Instance::Instance(World& given, int number, std::uint64_t given_term)
-    : world(given), term(given_term), store(given, given_term),
-      loop(given.site, store, *this, {fmt::format("m{}", number), {1, given_term}}) {}
+Instance::Instance(World& given, std::uint64_t given_number, Term given_term)
+    : world(given), number(given_number), term(std::move(given_term)), store(given, term.second),
+      loop(given.site, store, *this, {fmt::format("m{}", number), {term.first, term.second}}) {}
 
 void Instance::receive(std::function<void(Loop&)> work) {
   if (is_over) {
@@ -346,6 +393,15 @@ void World::send(std::function<void()> deliver) {
   clock.in(dice.one_in(15) ? usual + dice.below(12'000) : usual, std::move(deliver));
 }
 
+void Instance::cut_off(Time until) {
+  cut_until = until;
+  store.doubted_until = until;
+}
+
+bool Instance::is_cut_from(const SimSwitch& at) const {
+  return at.is_cut || world.clock.now < cut_until;
+}
+
 void Instance::expect_lead() {
   if (store.leadership().standing != store::Standing::leads) {
     throw Broken("M4: an order of a manager that does not know whether it leads");
@@ -355,7 +411,8 @@ void Instance::expect_lead() {
 void Instance::claim(SwitchIndex at, const v1::ClaimFabricRequest& request) {
   expect_lead();
   auto answered = std::make_shared<bool>(false);
-  const auto answer = [this, at, answered](Outcome outcome, v1::ClaimFabricResponse response) {
+  const auto answer = [this, at, answered](const Outcome& outcome,
+                                           const v1::ClaimFabricResponse& response) {
     receive([=, this](Loop& loop) {
       if (!std::exchange(*answered, true)) {
         loop.on_claimed(at, outcome, response, world.clock.now);
@@ -364,14 +421,17 @@ void Instance::claim(SwitchIndex at, const v1::ClaimFabricRequest& request) {
   };
   world.send([this, at, request, answer] {
     SimSwitch& to = world.switches[at];
-    if (to.is_cut) {
+    if (is_cut_from(to)) {
       return;
     }
-    if (number_of(request.term()) < to.highest) {
-      world.send([=] { answer({Code::over, "term is over"}, {}); });
+    if (term_of(request.term()) < to.highest) {
+      v1::ClaimFabricResponse holder;
+      holder.mutable_highest()->set_epoch(to.highest.first);
+      holder.mutable_highest()->set_number(to.highest.second);
+      world.send([=] { answer({Code::over, "term is over"}, holder); });
       return;
     }
-    to.highest = number_of(request.term());
+    to.highest = term_of(request.term());
     v1::ClaimFabricResponse response;
     response.set_boot(to.boot);
     world.send([=] { answer({}, response); });
@@ -383,7 +443,7 @@ namespace {
 
 /// What the switch says to an order; ok: it is this one's turn.
 Outcome take_order(SimSwitch& to, const v1::FabricOrder& order) {
-  if (number_of(order.term()) != to.highest) {
+  if (term_of(order.term()) != to.highest) {
     return {Code::over, "term is over"};
   }
   if (order.boot() != to.boot) {
@@ -435,7 +495,7 @@ void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
   const OrderAnswer answer = answer_to(at, request.order());
   world.send([this, at, request, answer] {
     SimSwitch& to = world.switches[at];
-    if (to.is_cut) {
+    if (is_cut_from(to)) {
       return;
     }
     Outcome outcome = take_order(to, request.order());
@@ -449,16 +509,20 @@ void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
       }
       for (const v1::LabelledRing& ring : request.rings()) {
         const std::string text = ring.SerializeAsString();
-        const auto [before, is_new] =
-            world.ever_made.emplace(std::pair(ring.ring().id(), at), text);
-        if (before->second != text) {
+        std::string& before = world.ever_made[{ring.ring().id(), at}];
+        before = before.empty() ? text : before;
+        if (before != text) {
           throw Broken(fmt::format("M7: ring {} was another one before", ring.ring().id()));
         }
+        world.expect_new(ring.label(), number);
         if (!to.rings.contains(ring.ring().id())) {
           taken.add(ring.ring());
         }
         world.has_news = true;
         to.rings.try_emplace(ring.ring().id(), SimSwitch::Ring{ring, world.clock.now});
+        if (number < world.restored_by) {
+          world.lost.insert(ring.ring().id());
+        }
       }
       if (!taken.fits()) {
         throw Broken(fmt::format("M1: {} has {} rings, {} members, {} frames", at, taken.rings,
@@ -470,24 +534,38 @@ void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
   world.clock.in(10'000, [answer] { answer({Code::no_answer, "no answer"}); });
 }
 
+/// Of a job's number, by an order of this instance.
+void World::expect_new(const v1::FabricLabel& label, std::uint64_t instance) {
+  if (!is_claimed && instance < restored_by) {
+    return;
+  }
+  const auto asked = ever_asked.try_emplace(label.job(), label.request_id()).first;
+  if (asked->second != label.request_id()) {
+    throw Broken(fmt::format("M7: job {} was another one before", label.job()));
+  }
+}
+
 void Instance::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
   expect_lead();
   const OrderAnswer answer = answer_to(at, request.order());
   world.send([this, at, request, answer] {
     SimSwitch& to = world.switches[at];
-    if (to.is_cut) {
+    if (is_cut_from(to)) {
       return;
     }
     const Outcome outcome = take_order(to, request.order());
     if (outcome.code == Code::ok) {
       for (const std::uint32_t id : request.ids()) {
         for (const Owner& owner : world.owners) {
-          if (owner.job != 0 && owner.rings.contains(id) && !owner.is_excused) {
+          if (owner.job != 0 && owner.has(to, id) && !owner.is_excused) {
             throw Broken(fmt::format("M3: ring {} of a running job was removed at {}", id,
                                      world.site.name_of(at)));
           }
         }
         to.rings.erase(id);
+        if (number < world.restored_by) {
+          world.forget(id, at);
+        }
       }
     }
     world.send([=] { answer(outcome); });
@@ -496,7 +574,7 @@ void Instance::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
 }
 
 void Instance::watch(SwitchIndex at, const v1::WatchSwitchRequest& request) {
-  world.beat(at, *this, world.switches[at].boot, number_of(request.term()));
+  world.beat(at, *this, world.switches[at].boot, term_of(request.term()));
 }
 
 v1::SwitchSeen World::seen_at(SwitchIndex at) const {
@@ -518,12 +596,13 @@ v1::SwitchSeen World::seen_at(SwitchIndex at) const {
 }
 
 /// A stream's messages come in their order. It breaks where the switch restarts or is cut.
-void World::beat(SwitchIndex at, Instance& instance, std::string boot, std::uint64_t term) {
+void World::beat(SwitchIndex at, Instance& instance, const std::string& boot, Term term) {
   if (instance.is_over) {
     return;
   }
   const SimSwitch& from = switches[at];
-  const bool is_broken = from.is_cut || from.boot != boot || (is_bad() && dice.one_in(40));
+  const bool is_broken =
+      instance.is_cut_from(from) || from.boot != boot || (is_rough() && dice.one_in(40));
   if (is_broken || from.highest != term) {
     const Outcome outcome{!is_broken ? Code::over : Code::no_answer, "the stream broke"};
     clock.in(20, [this, &instance, at, outcome] {
@@ -539,6 +618,9 @@ void World::beat(SwitchIndex at, Instance& instance, std::string boot, std::uint
 }
 
 void Instance::tell(CallId call, const v1::JobEvent& event) {
+  if (world.strangers.contains(call)) {
+    throw Broken("a stranger has rings");
+  }
   const auto found = world.owner_of_call.find(call);
   if (found == world.owner_of_call.end()) {
     return;
@@ -590,6 +672,10 @@ void Instance::tell(CallId call, const v1::JobEvent& event) {
 }
 
 void Instance::end(CallId call, const Outcome& outcome) {
+  if (world.strangers.contains(call) && outcome.code != Code::not_allowed &&
+      outcome.code != Code::unavailable) {
+    throw Broken(fmt::format("a stranger is answered: {}", outcome.words));
+  }
   const auto found = world.owner_of_call.find(call);
   if (found == world.owner_of_call.end()) {
     return;
@@ -600,6 +686,9 @@ void Instance::end(CallId call, const Outcome& outcome) {
   }
   if (owner.call != call) {
     return;
+  }
+  if (owner.job != 0 && !owner.is_excused && outcome.code != Code::unavailable) {
+    throw Broken(fmt::format("M3: the owner of a running job is refused: {}", outcome.words));
   }
   owner.call = 0;
   owner.at = nullptr;
@@ -612,14 +701,16 @@ void Instance::end(CallId call, const Outcome& outcome) {
 void World::restart(SwitchIndex at) {
   SimSwitch& one = switches[at];
   one.boot = fmt::format("{}", ++one.boots);
-  one.ordered = 0;
+  one.ordered = {};
   one.last_order = 0;
   for (Owner& owner : owners) {
     for (const std::uint32_t ring : owner.rings) {
       owner.is_excused = owner.is_excused || one.rings.contains(ring);
     }
   }
-  one.rings.clear();
+  for (const auto& [id, ring] : std::exchange(one.rings, {})) {
+    forget(id, at);
+  }
 }
 
 void World::withdraw(SwitchIndex at) {
@@ -629,18 +720,29 @@ void World::withdraw(SwitchIndex at) {
   }
   const std::uint32_t id = one.rings.begin()->first;
   one.rings.erase(id);
+  forget(id, at);
   for (Owner& owner : owners) {
     owner.is_excused = owner.is_excused || owner.rings.contains(id);
   }
 }
 
+/// As the store has it; there is none at first.
+std::uint64_t World::epoch() const {
+  v1::FabricRecord record;
+  const auto stored = shared.items.find("fabric");
+  if (stored != shared.items.end()) {
+    record.ParseFromString(stored->second);
+  }
+  return std::max<std::uint64_t>(record.epoch(), 1);
+}
+
 /// A manager more takes the lead. Those before do not know it yet.
 void World::elect() {
-  const std::uint64_t term = ++shared.leader;
+  ++shared.leader;
   auto& made = instances.emplace_back(
-      std::make_unique<Instance>(*this, static_cast<int>(instances.size()), term));
+      std::make_unique<Instance>(*this, instances.size(), Term{epoch(), shared.leader}));
   Instance* const instance = made.get();
-  instance->loop.begin(clock.now);
+  instance->loop.begin(clock.now, origin);
   const auto tick = [this, instance](const auto& self) -> void {
     if (instance->is_over) {
       return;
@@ -649,40 +751,139 @@ void World::elect() {
     clock.in(200, [self] { self(self); });
   };
   clock.in(200, [tick] { tick(tick); });
-  const auto living = [](const auto& one) { return !one->is_over; };
+  const auto living = [this](const auto& one) {
+    return !one->is_over && clock.now >= one->cut_until;
+  };
   if (std::ranges::count_if(instances, living) > kManagers) {
     (*std::ranges::find_if(instances, living))->is_over = true; // its machine is needed
   }
 }
 
+/// Longer than an owner may be away, and alone: the minute begins anew with each leader.
+void World::great_fault() {
+  great_until = clock.now + kOwnerAway + kTakeOver + 5'000 + dice.below(20'000);
+  if (dice.one_in(2)) {
+    shared.down_until = great_until;
+    std::ranges::for_each(owners, [this](Owner& owner) { break_call(owner); });
+  } else {
+    instances.back()->cut_off(great_until);
+    clock.in(kTakeOver, [this] { elect(); });
+  }
+}
+
+/// Owners of jobs that the store does not have as they are will hear so.
+void World::lose_jobs_but(const std::map<std::string, std::string>& items) {
+  std::set<std::uint32_t> known;
+  for (const auto& [key, value] : items) {
+    v1::JobRecord record;
+    if (key.starts_with("job/") && record.ParseFromString(value) &&
+        record.state() == v1::JobRecord::PLACED) {
+      for (const v1::RingRecord& ring : record.rings()) {
+        known.insert(ring.id());
+      }
+    }
+  }
+  for (Owner& owner : owners) {
+    owner.is_excused = owner.is_excused || !std::ranges::includes(known, owner.rings);
+  }
+  for (const SimSwitch& one : switches) {
+    for (const auto& [id, ring] : one.rings) {
+      if (!known.contains(id)) {
+        lost.insert(id);
+      }
+    }
+  }
+}
+
+/// What the store does not know of, and no switch any more, nobody can tell from what never was: so
+/// somebody has to claim.
+void World::forget(std::uint32_t id, SwitchIndex at) {
+  if (is_claimed) {
+    return;
+  }
+  v1::FabricRecord record;
+  record.ParseFromString(shared.items["fabric"]);
+  if (lost.contains(id) && record.next_ring() <= id) {
+    ever_made[{id, at}].clear();
+  }
+}
+
+/// All managers end, and another one begins with an old store, with a higher term than before or a
+/// lower one. If somebody claims, all managers are told what the store is until he has done so; or
+/// they see it by the switches, which all know a higher term. Then the same may happen once more,
+/// with the same old store.
+void World::restore() {
+  const bool is_first = restored_by == 0;
+  epoch_before = epoch();
+  for (const auto& instance : instances) {
+    instance->is_over = true;
+  }
+  shared.items = shared.backup;
+  lose_jobs_but(shared.items);
+  restored_by = instances.size();
+  is_claimed = !is_first || dice.one_in(2);
+  if (is_first && is_claimed && dice.one_in(2)) {
+    clock.in(15'000 + dice.below(20'000), [this] { restore(); });
+  }
+  if (is_claimed) {
+    origin = dice.one_in(2) ? Origin::backup : Origin::managers;
+    shared.leader = origin == Origin::managers || dice.one_in(2) ? 0 : shared.leader;
+    clock.in(dice.below(5000), [this] { claim_again(); });
+  } else {
+    for (auto& [where, text] : ever_made) {
+      if (!switches[where.second].rings.contains(where.first)) {
+        text.clear();
+      }
+    }
+    ever_asked.clear();
+  }
+  elect();
+}
+
+/// Somebody who asks for it until it is done.
+void World::claim_again() {
+  if (epoch() > epoch_before) {
+    origin = Origin::managers;
+    elect();
+    return;
+  }
+  instances.back()->receive([this](Loop& loop) {
+    try {
+      loop.claim({.name = "", .is_operator = true}, clock.now);
+    } catch (const Loop::Refused&) {
+      // The store does not answer, or a switch has not said yet whom it obeys.
+    }
+  });
+  clock.in(1000, [this] { claim_again(); });
+}
+
 void World::fault() {
   Instance& last = *instances.back();
   const SwitchIndex at = static_cast<SwitchIndex>(dice.below(switches.size()));
-  switch (dice.below(10)) {
+  switch (is_rough() ? dice.below(10) : 9) {
   case 0:
-    last.is_over = true;
-    clock.in(5000, [this] { elect(); });
-    break;
-  case 1:
-    last.paused_until = clock.now + 1000 + dice.below(30'000);
-    clock.in(5000, [this] { elect(); });
-    break;
-  case 2: // its lease is revoked, and nobody knows why
-    elect();
-    break;
-  case 3:
-    shared.is_down = true;
-    clock.in(dice.below(8000), [this] { shared.is_down = false; });
-    break;
-  case 4:
     restart(at);
     break;
-  case 5:
+  case 1:
     withdraw(at);
     break;
-  case 6:
+  case 2:
     switches[at].is_cut = true;
     clock.in(dice.below(20'000), [this, at] { switches[at].is_cut = false; });
+    break;
+  case 3:
+    last.is_over = true;
+    clock.in(kTakeOver, [this] { elect(); });
+    break;
+  case 4:
+    last.paused_until = clock.now + 1000 + dice.below(30'000);
+    clock.in(kTakeOver, [this] { elect(); });
+    break;
+  case 5: // its lease is revoked, and nobody knows why
+    elect();
+    break;
+  case 6:
+    shared.down_until = std::max(shared.down_until, clock.now + dice.below(8000));
     break;
   case 7:
     last.store.doubted_until = clock.now + dice.below(10'000);
@@ -719,24 +920,95 @@ void World::begin_job(Owner& owner) {
     owner.request.add_members()->add_addresses(fmt::format("10.0.0.{}", host));
   }
   owner.wants = true;
+  owner.is_quiet = dice.one_in(2);
+  if (dice.one_in(3)) {
+    owner.allocation = fmt::format("sim:{}", ++granted);
+  }
+}
+
+/// As a scheduler and a host do: again and again, until a manager that leads has stored it.
+void World::ask_for_token(Owner& owner) {
+  instances.back()->receive([this, &owner, name = owner.allocation](Loop& loop) {
+    if (owner.allocation != name || !owner.token.empty()) {
+      return;
+    }
+    v1::GrantAllocationRequest request;
+    request.set_name(name);
+    request.set_hosts("host[0-5]");
+    try {
+      loop.grant({.name = "scheduler", .is_scheduler = true}, request, clock.now);
+      const std::string token = fmt::format("{}.{}", name, dice.below(1'000'000));
+      const std::uint64_t id = loop.issue_token({.name = "host0"}, name, token);
+      owner.token = token;
+      owner.request.set_allocation(id);
+      owner.request.set_token(token);
+    } catch (const Loop::Refused&) {
+      // It does not lead, or the store does not answer.
+    }
+  });
+}
+
+/// The same, until there is none of this name.
+void World::end_allocation(const std::string& name) {
+  instances.back()->receive([this, name](Loop& loop) {
+    Code code = Code::ok;
+    try {
+      loop.end_allocation({.name = "scheduler", .is_scheduler = true}, name, clock.now);
+    } catch (const Loop::Refused& refused) {
+      code = refused.code();
+    }
+    if (code != Code::not_found) {
+      clock.in(1000, [this, name] { end_allocation(name); });
+    }
+  });
+}
+
+/// Somebody with no token, with that of an allocation that has ended, or of another one.
+void World::intrude() {
+  Owner stranger;
+  begin_job(stranger);
+  const Owner& other = owners[dice.below(owners.size())];
+  stranger.request.set_allocation(1 + dice.below(granted + 1));
+  if (stranger.request.allocation() != other.request.allocation()) {
+    stranger.request.set_token(other.token);
+  }
+  const CallId call = ++last_call;
+  strangers.insert(call);
+  instances.back()->receive([this, call, request = stranger.request](Loop& loop) {
+    loop.on_hold(call, {}, request, clock.now);
+  });
 }
 
 void World::hold(Owner& owner) {
+  if (!owner.allocation.empty() && owner.token.empty()) {
+    ask_for_token(owner);
+    return;
+  }
   owner.at = instances.back().get();
   owner.call = ++last_call;
   owner_of_call[owner.call] = static_cast<std::size_t>(&owner - owners.data());
   clock.in(10, [this, call = owner.call, at = owner.at, request = owner.request] {
     at->receive([=, this](Loop& loop) {
-      loop.on_hold(call, {.name = "", .is_operator = true}, request, clock.now);
+      const Caller root{.name = "", .is_operator = true};
+      loop.on_hold(call, request.allocation() == 0 ? root : Caller{}, request, clock.now);
     });
   });
+}
+
+/// Its connection breaks, and both run on.
+void World::break_call(Owner& owner) {
+  if (owner.call != 0) {
+    owner.at->receive([call = std::exchange(owner.call, 0), this](Loop& loop) {
+      loop.on_call_ended(call, clock.now);
+    });
+  }
 }
 
 /// A few times a second.
 void World::live(std::size_t number) {
   Owner& owner = owners[number];
   clock.in(100 + dice.below(200), [this, number] { live(number); });
-  if (owner.job != 0 && !owner.is_dead) { // its members are heard
+  if (owner.job != 0 && !owner.is_dead && !owner.is_quiet) { // its members are heard
     for (SimSwitch& one : switches) {
       for (const std::uint32_t ring : owner.rings) {
         if (const auto found = one.rings.find(ring); found != one.rings.end()) {
@@ -762,7 +1034,16 @@ void World::live(std::size_t number) {
     hold(owner);
     return;
   }
-  const bool is_time = clock.now > kFaults || dice.one_in(120);
+  if (is_rough() && dice.one_in(200)) {
+    break_call(owner);
+    return;
+  }
+  const bool is_time = clock.now > kFaults || (is_rough() && dice.one_in(120));
+  if (owner.job != 0 && is_time && !owner.allocation.empty()) {
+    owner.is_excused = true;
+    end_allocation(std::exchange(owner.allocation, ""));
+    return;
+  }
   if (owner.job != 0 && is_time) {
     owner.is_excused = true;
     const bool dies = is_bad() && dice.one_in(4);
@@ -803,7 +1084,9 @@ void World::check() const {
   }
   for (SwitchIndex at = 0; at < switches.size(); ++at) {
     for (const auto& [id, ring] : switches[at].rings) {
-      promised[at].emplace(id, &ring.as_asked.ring());
+      if (!lost.contains(id)) {
+        promised[at].emplace(id, &ring.as_asked.ring());
+      }
     }
     Taken taken;
     for (const auto& [id, ring] : promised[at]) {
@@ -840,12 +1123,21 @@ void World::run() {
     live(owner);
   }
   clock.in(1000, [this] { fault(); });
+  for (Time when = 3000; when < kFaults; when += 9000) {
+    clock.at(when, [this] { intrude(); });
+  }
+  if (dice.one_in(2)) {
+    clock.in(15'000 + dice.below(20'000), [this] { great_fault(); });
+  } else if (dice.one_in(2)) {
+    clock.in(10'000 + dice.below(30'000), [this] { shared.backup = shared.items; });
+    clock.in(50'000 + dice.below(30'000), [this] { restore(); });
+  }
   clock.at(kFaults, [this] {
-    shared.is_down = false;
+    shared.down_until = 0;
     for (SimSwitch& one : switches) {
       one.is_cut = false;
     }
-    if (instances.back()->is_over || instances.back()->term != shared.leader) {
+    if (instances.back()->is_over || instances.back()->term.second != shared.leader) {
       elect();
     }
   });

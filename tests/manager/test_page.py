@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the manager makes of a picture of its fabric: the page, the drawing and the metrics, read by parsers of XML and HTML.
+"""What the manager makes of a picture of its fabric: the page, the drawing, the metrics and schedulers' files, read by other parsers.
 
     test_page.py PICTURE_AS [unittest's options]
 """
@@ -159,6 +159,24 @@ class ThePage(unittest.TestCase):
             ("note", "the link leaf1-spine0 is drained"), ("note", "host1 is drained"),
             ("note", "job 3 (name3) waits for host3 (rank 1)")])
 
+    def test_says_who_leads_and_whether_that_is_in_doubt(self) -> None:
+        """Of one in doubt the store is lost too: that is one thing, and not two."""
+        memory = "all of this is from its memory"
+        for more, lead, trouble in (
+                ({}, "led by mgr1, term 1.7", []),
+                ({"storeIsLost": True}, "led by mgr1, term 1.7", [f"the manager's store does not answer: {memory}"]),
+                ({"storeIsLost": True, "isInDoubt": True}, "in doubt whether led by mgr1, term 1.7",
+                 [f"in doubt: the manager does not know whether it leads; {memory}"]),
+                ({"awaitsClaim": True}, "led by nobody: mgr1, term 1.7, waits for a claim",
+                 ["the manager gives no orders: it waits for weirctl fabric claim"])):
+            root = parsed(made("page", spine_leaf() | more))
+            self.assertEqual(words(all_of(root, "p")[1]), f"{lead}, 1970-01-01 00:00:00 UTC")
+            self.assertEqual([(line.get("class"), words(line)) for line in all_of(root, "li")], [("trouble", text) for text in trouble])
+            found = TheMetrics().samples(spine_leaf() | more)
+            for field, metric in (("storeIsLost", "store_lost"), ("isInDoubt", "in_doubt"), ("awaitsClaim", "awaits_claim")):
+                self.assertEqual(found[f"weir_fabric_{metric}", ()], int(field in more), field)
+            self.assertEqual(found["weir_fabric_leader", ()], int("awaitsClaim" not in more))
+
     def test_says_that_all_is_well(self) -> None:
         root = parsed(made("page", spine_leaf()))
         self.assertEqual(words(all_of(root, "h2")[0]), "✓ All is well")
@@ -274,6 +292,78 @@ class TheDrawing(unittest.TestCase):
         root = parsed(made("svg", spine_leaf() | {"jobs": [job(3)]}))
         self.assertEqual(len(all_of(root, "style")), 1)
         self.assertIn("job 3 (name3): placed", [words(text) for text in all_of(root, "text")])
+
+
+class ForSchedulers(unittest.TestCase):
+    def test_spines_that_reach_the_same_leaves_are_one(self) -> None:
+        self.assertEqual(made("slurm", spine_leaf(3, 2, 2)), "SwitchName=leaf0 Nodes=host0,host1\nSwitchName=leaf1 Nodes=host2,host3\n"
+                         "SwitchName=leaf2 Nodes=host4,host5\nSwitchName=spine0 Switches=leaf0,leaf1,leaf2\n")
+        key = "network.topology.nvidia.com"
+        self.assertEqual(made("kubernetes", spine_leaf(2, 2, 1)).splitlines(), [
+            f"kubectl label --overwrite node host{at} {key}/leaf=leaf{at} {key}/spine=spine0" for at in range(2)])
+
+    def test_hosts_are_as_near_as_by_cables(self) -> None:
+        """What tells it is the number of hops between their leaves, by a search over the cables."""
+        ring = spine_leaf(5, 0) | {"links": [{"one": f"leaf{at}", "other": f"leaf{(at + 1) % 5}"} for at in range(5)]}
+        apart = spine_leaf(4, 2) | {"links": [{"one": f"leaf{at}", "other": f"spine{at // 2}"} for at in range(4)]}
+        for picture in (spine_leaf(1, 1), spine_leaf(), fat_tree(4), fat_tree(8), apart, ring):
+            parents, hosts = self.read(made("slurm", picture))
+            self.assertEqual(hosts, {host["name"]: host["switchName"] for host in picture["hosts"]})
+            leaves = sorted(set(hosts.values()))
+            near: dict[str, list[str]] = {switch["name"]: [] for switch in picture["switches"]}
+            for link in picture["links"]:
+                near[link["one"]].append(link["other"])
+                near[link["other"]].append(link["one"])
+            hops = {leaf: self.hops_from(leaf, near) for leaf in leaves}
+            if picture is ring:  # all of one level: one switch has all leaves
+                self.assertEqual({parents[leaf] for leaf in leaves}, {"leaf0-leaf4"})
+                continue
+            for one, other in combinations(leaves, 2):
+                common = next((at for at, name in enumerate(self.above(one, parents)) if name in self.above(other, parents)), None)
+                self.assertEqual(common, hops[one][other] // 2 if other in hops[one] else None, (one, other))
+            tiers = {line.split()[4]: line.split()[5:] for line in made("kubernetes", picture).splitlines()}
+            self.assertEqual({host: [label.partition("=")[2] for label in labels] for host, labels in tiers.items()},
+                             {host: self.above(leaf, parents) for host, leaf in hosts.items()})
+
+    def test_refuses_a_name_that_would_be_read_as_another(self) -> None:
+        for name in (*HOSTILE, "host[0-3]", "a,b", "a b", "a\nSwitchName=b", "-a", "$(id)", ""):
+            for kind in ("slurm", "kubernetes"):
+                picture = spine_leaf()
+                picture["hosts"][0]["name"] = name
+                done = subprocess.run([PROGRAM, kind], input=json.dumps(picture), capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(f"found the name '{name}'; allowed", done.stderr)
+
+    @staticmethod
+    def read(text: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Of each switch the one above it, and of each host its leaf; none has two."""
+        parents: dict[str, str] = {}
+        hosts: dict[str, str] = {}
+        for line in text.splitlines():
+            name, _, rest = line.removeprefix("SwitchName=").partition(" ")
+            kind, _, members = rest.partition("=")
+            below = {"Nodes": hosts, "Switches": parents}[kind]
+            for member in members.split(","):
+                assert member not in below, f"{member} is below {below[member]} and {name}"
+                below[member] = name
+        return parents, hosts
+
+    @staticmethod
+    def above(leaf: str, parents: dict[str, str]) -> list[str]:
+        path = [leaf]
+        while path[-1] in parents:
+            path.append(parents[path[-1]])
+        return path
+
+    @staticmethod
+    def hops_from(leaf: str, near: dict[str, list[str]]) -> dict[str, int]:
+        hops, found = {leaf: 0}, [leaf]
+        for one in found:  # grows meanwhile
+            for other in near[one]:
+                if other not in hops:
+                    hops[other] = hops[one] + 1
+                    found.append(other)
+        return hops
 
 
 class TheMetrics(unittest.TestCase):

@@ -32,6 +32,10 @@ def peer_url(member: int) -> str:
     return f"http://127.0.0.1:{23800 + member}"
 
 
+def address_of_manager(manager: str) -> str:
+    return f"127.0.0.1:948{manager[-1]}"
+
+
 def pages_of(manager: str) -> str:
     return f"127.0.0.1:947{manager[-1]}"
 
@@ -53,14 +57,21 @@ class EtcdFabric(Fabric):
         certificate, key = self._certificates["manager"]
         servers = ", ".join(f'"{client_url(member)}"' for member in MEMBERS)
         store = f"etcd: [{servers}], certificate: {certificate}, key: {key}, authority: {self._authority.certificate}"
+        authority = self._authority.certificate
+        tls = f"tls: {{ certificate: {certificate}, key: {key}, client_authority: {authority}, switch_authority: {authority} }}\n"
         self._write("managers.json", [f"{name}.sock" for name in MANAGERS])
         for name in MANAGERS:
-            lab.file(f"{name}.yaml", self._manager(name, f"{name}.sock", store, pages_of(name)))
+            lab.file(f"{name}.yaml", self._manager(name, f"{name}.sock", store, pages_of(name), address_of_manager(name)) + tls)
+
+    def options_of(self, name: str) -> list[str]:
+        """Of weirctl with this name's certificate."""
+        certificate, key = self._authority.sign(name)
+        return ["--tls-certificate", certificate, "--tls-key", key, "--tls-authority", self._authority.certificate]
 
     def start_member(self, lab: Lab, member: int) -> None:
         certificate, key = self._certificates["member"]
         cluster = ",".join(f"e{each}={peer_url(each)}" for each in MEMBERS)
-        self.members[member] = self._start(
+        self.members[member] = self.start(
             lab, str(self._etcd), f"--name=e{member}", f"--data-dir={self.folder}/e{member}", f"--listen-client-urls={client_url(member)}",
             f"--advertise-client-urls={client_url(member)}", f"--listen-peer-urls={peer_url(member)}",
             f"--initial-advertise-peer-urls={peer_url(member)}", f"--initial-cluster={cluster}",
@@ -72,7 +83,7 @@ class EtcdFabric(Fabric):
             self.start_one(lab, name)
 
     def start_one(self, lab: Lab, name: str) -> None:
-        self.managers[name] = self._start(lab, str(MANAGER), str(self.folder / f"{name}.yaml"))
+        self.managers[name] = self.start(lab, str(MANAGER), str(self.folder / f"{name}.yaml"))
 
     def kill_member(self, member: int) -> None:
         self.members[member].kill()
@@ -81,7 +92,7 @@ class EtcdFabric(Fabric):
     def page(self, name: str, path: str) -> str:
         """Empty: it does not answer."""
         try:
-            with self._namespace.entered():
+            with self.namespace.entered():
                 return str(urllib.request.urlopen(f"http://{pages_of(name)}{path}", timeout=3).read().decode())
         except OSError:
             return ""
@@ -95,7 +106,3 @@ class EtcdFabric(Fabric):
 
     def metrics_or_nothing(self) -> str:
         return next((self.page(name, "/metrics") for name in MANAGERS if self.leads(name)), "")
-
-    def log_has(self, text: str) -> bool:
-        """One of what the switches, the jobs and all managers have said."""
-        return any(text in log.read_text(errors="replace") for log in self.folder.glob("log*"))

@@ -34,14 +34,14 @@ class Fabric:
     def __init__(self, lab: Lab, names: tuple[str, str] = (HOSTILE, LONG)) -> None:
         if not MANAGER.exists():
             raise Skipped(f"there is no {MANAGER}")
-        self._namespace, self.folder = lab.namespace(), lab.directory
+        self.namespace, self.folder = lab.namespace(), lab.directory
         self._logs = 0
         self.say()
         lab.file("topology.yaml", self._topology())
         self._write_managers(lab)
-        self._switches = self._start(lab, sys.executable, str(Path(__file__).with_name("fabric_switches.py")), str(self.folder), *SWITCHES)
+        self._switches = self.start(lab, sys.executable, str(Path(__file__).with_name("fabric_switches.py")), str(self.folder), *SWITCHES)
         self.start_manager(lab)
-        self.wait_until(lambda metrics: metrics.count('state="serving"') == len(SWITCHES), "not all switches serve")
+        self.wait_for_all_serving()
         self._jobs: list[dict[str, Any]] = []
         self.hold(names[0], list(range(HOSTS)), tenant="red")
         self.hold(names[1], [0, 3])
@@ -50,14 +50,20 @@ class Fabric:
     def _write_managers(self, lab: Lab) -> None:
         lab.file("manager.yaml", self._manager("mgr1", "manager.sock", f"sqlite: {self.folder}/fabric.db", LISTEN))
 
-    def _manager(self, name: str, socket: str, store: str, pages: str) -> str:
-        return (f"fabric: lab\nname: {name}\nlisten: [\"unix:{self.folder}/{socket}\"]\ntrees: 2\nstore: {{ {store} }}\n"
+    def _manager(self, name: str, socket: str, store: str, pages: str, *more: str) -> str:
+        """Where else it listens is in `more`."""
+        listen = json.dumps([f"unix:{self.folder}/{socket}", *more])
+        return (f"fabric: lab\nname: {name}\nlisten: {listen}\ntrees: 2\nstore: {{ {store} }}\n"
                 f"topology: topology.yaml\ntenants: [{{ name: red }}]\nmetrics: {{ listen: \"{pages}\" }}\n")
 
     def hold(self, name: str, hosts: list[int], **more: str) -> None:
         """One job more, which holds its rings from now on."""
         self._jobs.append({"name": name, "addresses": list(map(address_of, hosts)), **more})
         self._write("jobs.json", self._jobs)
+
+    def wait_for_all_serving(self) -> None:
+        """All switches know this manager's term, then."""
+        self.wait_until(lambda metrics: metrics.count('state="serving"') == len(SWITCHES), "not all switches serve")
 
     def wait_for_placed(self, count: int) -> None:
         self.wait_until(lambda metrics: f'weir_fabric_jobs{{state="placed"}} {count}\n' in metrics, f"not {count} jobs are placed")
@@ -69,15 +75,18 @@ class Fabric:
         switches = "".join(f"  - {{ name: {name}, control: \"unix:{self.folder}/{name}.control\" }}\n" for name in SWITCHES)
         return f"nodes:\n{hosts}switches:\n{switches}links:\n{links}"
 
-    def _start(self, lab: Lab, *command: str) -> subprocess.Popen[bytes]:
+    def start(self, lab: Lab, *command: str) -> subprocess.Popen[bytes]:
         self._logs += 1
-        with self._namespace.entered(), (self.folder / f"log{self._logs}").open("wb") as log:
+        with self.namespace.entered(), (self.folder / f"log{self._logs}").open("wb") as log:
             process = subprocess.Popen([*KILLED_WITH_US, *command], stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         lab.on_end(lambda: (process.kill(), process.wait()))
         return process
 
     def start_manager(self, lab: Lab) -> None:
-        self.manager = self._start(lab, str(MANAGER), str(self.folder / "manager.yaml"))
+        self.manager = self.start_from(lab, "manager.yaml")
+
+    def start_from(self, lab: Lab, file: str, *options: str) -> subprocess.Popen[bytes]:
+        return self.start(lab, str(MANAGER), *options, str(self.folder / file))
 
     def kill_manager(self) -> None:
         self.manager.kill()
@@ -93,7 +102,7 @@ class Fabric:
         (self.folder / "new").rename(self.folder / name)
 
     def ask(self, path: str, method: str = "GET") -> HTTPResponse:
-        with self._namespace.entered():
+        with self.namespace.entered():
             answer: HTTPResponse = urllib.request.urlopen(urllib.request.Request(f"http://{LISTEN}{path}", method=method), timeout=10)
             return answer
 
@@ -107,5 +116,9 @@ class Fabric:
         except OSError:
             return ""
 
+    def log_has(self, text: str) -> bool:
+        """One of what the switches, the jobs and all managers have said."""
+        return any(text in log.read_text(errors="replace") for log in self.folder.glob("log*"))
+
     def entered(self) -> contextlib.AbstractContextManager[None]:
-        return self._namespace.entered()
+        return self.namespace.entered()

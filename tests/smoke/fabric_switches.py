@@ -5,9 +5,10 @@
     fabric_switches.py FOLDER SWITCH...
 
 Each switch listens at unix:FOLDER/SWITCH.control, has what the manager orders, and says so. FOLDER/said.json, which may change, has what
-else they say: {"down": {SWITCH: [PORT, …]}, "silent": [SWITCH, …], "waits": [JOB'S NAME, …]}. As soon as there is FOLDER/jobs.json, its jobs
-are held by the manager, each when the one before has its rings: [{"name": …, "tenant": …, "addresses": [ADDRESS, …]}, …]. More of them may
-come. There is one manager at unix:FOLDER/manager.sock, or several at the sockets that FOLDER/managers.json names: [SOCKET, …].
+else they say: {"down": {SWITCH: [PORT, …]}, "silent": [SWITCH, …], "waits": [JOB'S NAME, …], "heard_ms": since when whom they obey is
+silent}. As soon as there is FOLDER/jobs.json, its jobs are held by the manager, each when the one before has its rings:
+[{"name": …, "tenant": …, "token": FILE, "addresses": [ADDRESS, …]}, …]. More of them may come. There is one manager at unix:FOLDER/manager.sock, or several
+at the sockets that FOLDER/managers.json names: [SOCKET, …].
 
 A process of its own, because gRPC's threads and the tests' forks do not go together.
 """
@@ -54,6 +55,7 @@ class Switch:
         self._rings: dict[int, Any] = {}
         self._last_order = 0
         self._term = (0, 0)  # the highest that has claimed it
+        self._holder = ""  # by this manager
 
     def serve(self) -> grpc.Server:
         server = grpc.server(futures.ThreadPoolExecutor(CALLS_AT_ONCE))
@@ -71,9 +73,15 @@ class Switch:
             print(f"{self._name} refuses the term {term.epoch}.{term.number}", flush=True)
             context.abort(grpc.StatusCode.ABORTED, f"term {term.epoch}.{term.number} is over: {self._term} has claimed this switch")
 
+    def _said(self) -> Any:
+        return json.loads((self._folder / "said.json").read_text())
+
     def _claim(self, request: Any, context: Any) -> Any:
+        told = self._pb.ClaimFabricResponse(holder=self._holder, holder_heard_ms=self._said().get("heard_ms", 0))
+        told.highest.epoch, told.highest.number = self._term
+        context.set_trailing_metadata((("grpc-status-details-bin", told.SerializeToString()),))  # for a refusal
         self._refuse_old(request.term, context)
-        self._term = (request.term.epoch, request.term.number)
+        self._term, self._holder = (request.term.epoch, request.term.number), request.manager
         return self._pb.ClaimFabricResponse(boot="boot", highest=request.term)
 
     def _apply(self, request: Any, context: Any) -> Any:
@@ -93,7 +101,7 @@ class Switch:
     def _watch(self, request: Any, context: Any) -> Iterator[Any]:
         while context.is_active():
             self._refuse_old(request.term, context)
-            said = json.loads((self._folder / "said.json").read_text())
+            said = self._said()
             if self._name not in said.get("silent", []):
                 yield self._seen(said)
             time.sleep(BEAT_S)
@@ -113,6 +121,9 @@ def hold(job: dict[str, Any], folder: Path, pb: Any, is_held: threading.Event) -
     """Again and again, of one manager after the other: it may not be there yet, or not any more, or not lead."""
     request = pb.HoldJobRequest(request_id=os.urandom(16), name=job["name"], tenant=job.get("tenant", ""), rings_wanted=1,
                                 rings_least=1, window=8, message_bytes=16384, mtu=1024)
+    if "token" in job:
+        number, secret = Path(job["token"]).read_text().split()
+        request.allocation, request.token = int(number), bytes.fromhex(secret)
     for address in job["addresses"]:
         request.members.add(addresses=[address])
     several = folder / "managers.json"

@@ -47,9 +47,9 @@ class Rack : public Backend {
     return std::string();
   }
 
-  report::Report ask(const command::Words&) override { return {}; }
+  report::Report ask(const command::Words&, const Principal&) override { return {}; }
 
-  command::Words completions(std::string_view) override { return {}; }
+  command::Words completions(std::string_view, const Principal&) override { return {}; }
 
   std::vector<ListedRing> rings() override { return {}; }
 
@@ -95,10 +95,11 @@ class Rack : public Backend {
 
 class FabricRingsTest : public testing::Test {
  protected:
-  v1::ClaimFabricResponse claim(std::uint64_t number, const std::string& fabric = "lab") {
+  v1::ClaimFabricResponse claim(std::uint64_t number, const std::string& fabric = "lab",
+                                const std::string& manager = "mgr") {
     v1::ClaimFabricRequest request;
     request.set_fabric(fabric);
-    request.set_manager("mgr");
+    request.set_manager(manager);
     request.mutable_term()->set_epoch(1);
     request.mutable_term()->set_number(number);
     v1::ClaimFabricResponse response;
@@ -159,6 +160,49 @@ TEST_F(FabricRingsTest, ALowerTermIsOver) {
   EXPECT_THAT(rack_.ids(), ElementsAre(2147483648));
 }
 
+/// Two managers without a store in common may count up to the same.
+TEST_F(FabricRingsTest, AnothersTermIsOver) {
+  claim(5);
+  rings_.apply(apply(5, 1, {2147483648}));
+  EXPECT_THAT([&] { claim(5, "lab", "other"); },
+              ThrowsMessage<TermOver>("term 1.5 is over: 1.5 (mgr) has claimed this switch"));
+  rings_.apply(apply(5, 2, {2147483649}));
+  claim(6, "lab", "other");
+}
+
+/// Who wants to claim the switch by hand should know whether he takes it from a manager that lives.
+TEST_F(FabricRingsTest, ARefusedClaimIsToldWhoHasTheTermAndSinceWhenHeIsSilent) {
+  const auto told = [](FabricRings& rings) {
+    v1::ClaimFabricRequest request;
+    request.set_fabric("lab");
+    request.set_manager("old");
+    v1::ClaimFabricResponse answer;
+    try {
+      rings.claim(request, answer);
+    } catch (const TermOver& over) {
+      answer.ParseFromString(over.details());
+    }
+    return answer;
+  };
+  claim(9);
+  const v1::ClaimFabricResponse now = told(rings_);
+  EXPECT_EQ(now.highest().epoch(), 1U);
+  EXPECT_EQ(now.highest().number(), 9U);
+  EXPECT_EQ(now.holder(), "mgr");
+  ASSERT_TRUE(now.has_holder_heard_ms());
+  EXPECT_LT(now.holder_heard_ms(), 60'000U);
+  FabricRings restarted(rack_);
+  EXPECT_EQ(told(restarted).holder(), "mgr");
+  EXPECT_FALSE(told(restarted).has_holder_heard_ms());
+  v1::WatchSwitchRequest watch;
+  watch.set_fabric("lab");
+  watch.mutable_term()->set_epoch(1);
+  watch.mutable_term()->set_number(9);
+  v1::SwitchSeen seen;
+  restarted.look(watch, FabricRings::Labels::told, seen);
+  EXPECT_TRUE(told(restarted).has_holder_heard_ms()) << "he watches";
+}
+
 TEST_F(FabricRingsTest, ARestartedSwitchKnowsTheTerm) {
   claim(9);
   FabricRings restarted(rack_);
@@ -170,6 +214,7 @@ TEST_F(FabricRingsTest, ARestartedSwitchKnowsTheTerm) {
   v1::ClaimFabricResponse response;
   EXPECT_THROW(restarted.claim(request, response), TermOver);
   request.mutable_term()->set_number(9);
+  request.set_manager("mgr");
   restarted.claim(request, response);
   EXPECT_NE(response.boot(), boot_) << "another boot";
 }

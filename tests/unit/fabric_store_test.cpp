@@ -213,6 +213,17 @@ TEST_F(EtcdStores, OneLeadsAndTheNextTakesOverWithAHigherNumber) {
   EXPECT_EQ(put(*other, "fabric", "other"), Written::done);
 }
 
+TEST_F(EtcdStores, TheOneThatLeadsCountsThoseThatWait) {
+  const auto one = etcd_.open("one");
+  EXPECT_TRUE(test::comes_true([&] { return one->leadership().standbys == 0U; }));
+  const auto other = etcd_.stand_by("other");
+  auto third = etcd_.stand_by("third");
+  EXPECT_TRUE(test::comes_true([&] { return one->leadership().standbys == 2U; }));
+  EXPECT_EQ(other->leadership().standbys, std::nullopt);
+  third.reset();
+  EXPECT_TRUE(test::comes_true([&] { return one->leadership().standbys == 1U; }));
+}
+
 TEST_F(EtcdStores, AnOldLeaderWritesNothing) {
   const auto one = etcd_.open("one");
   ASSERT_EQ(put(*one, "job/1", "one"), Written::done);

@@ -50,7 +50,7 @@ control:
   managers: [mgr]
 tenants:
   - { name: red, rings: 1, memory_mib: 64, neighbours: 9, packets_per_second: 1000,
-      operators: 2, operator_price: 900,
+      operators: 2, operator_price: 900, regions: 2, region_members: 8, region_frames: 64,
       hosts: [10.0.0.0/24, "2001:db8::/32"] }
   - { name: blue }
 operators:
@@ -58,6 +58,7 @@ operators:
 spare: { rings: 1, members: 2, frames: 64, ports: 0 }
 state_directory: /var/lib/weir
 drain_s: 7
+regions: { address: 10.0.0.254, mac: "02:57:45:00:00:01", rooms: { regions: 4, members: 16, frames: 1024 } }
 rings:
   - id: 1
     parallel: 1
@@ -188,6 +189,11 @@ constexpr std::array kEdits{
          Effect::restart},
     Edit{"tenants[].packets_per_second", "tenants[].packets_per_second", "1001",
          "tenants[red].packets_per_second", Effect::restart},
+    Edit{"tenants[].regions", "tenants[].regions", "3", "tenants[red].regions", Effect::restart},
+    Edit{"tenants[].region_members", "tenants[].region_members", "9", "tenants[red].region_members",
+         Effect::restart},
+    Edit{"tenants[].region_frames", "tenants[].region_frames", "65", "tenants[red].region_frames",
+         Effect::restart},
     Edit{"tenants[].operators", "tenants[].operators", "3", "tenants[red].operators",
          Effect::restart},
     Edit{"tenants[].operator_price", "tenants[].operator_price", "901",
@@ -205,6 +211,14 @@ constexpr std::array kEdits{
     Edit{"spare.frames", "spare.frames", "65", "spare.frames", Effect::restart},
     Edit{"spare.ports", "spare.ports", "1", "spare.ports", Effect::restart},
     Edit{"state_directory", "state_directory", "/x", "state_directory", Effect::restart},
+    Edit{"regions.address", "regions.address", "10.0.0.253", "regions.address", Effect::restart},
+    Edit{"regions.mac", "regions.mac", "02:57:45:00:00:02", "regions.mac", Effect::restart},
+    Edit{"regions.rooms.regions", "regions.rooms.regions", "5", "regions.rooms.regions",
+         Effect::restart},
+    Edit{"regions.rooms.members", "regions.rooms.members", "17", "regions.rooms.members",
+         Effect::restart},
+    Edit{"regions.rooms.frames", "regions.rooms.frames", "1025", "regions.rooms.frames",
+         Effect::restart},
     Edit{"rings", "rings", "[]", "rings[1]", Effect::ring_withdrawn},
     Edit{"rings[].id", "rings[].id", "2", "rings[2]", Effect::ring_made},
     Edit{"rings[].parallel", "rings[].parallel", "2", "rings[2]", Effect::ring_made},

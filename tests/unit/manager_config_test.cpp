@@ -92,5 +92,25 @@ TEST_F(StoreOfConfig, IsRefusedWithWhatWouldBeRight) {
                   EndsWith("name: found \"mgr 1\"; allowed: a name without blanks")));
 }
 
+TEST_F(StoreOfConfig, NamesSchedulersWhoAreNobodyElse) {
+  const std::string others = "\noperators: [ann]\ntenants: [{ name: red }]";
+  const Config config = load("sqlite: f", "lab", others + "\nschedulers: [slurmctld]");
+  EXPECT_THAT(config.schedulers, ElementsAre("slurmctld"));
+
+  struct Other {
+    std::string name;
+    std::string words;
+  };
+
+  for (const Other& other :
+       {Other{"ann", ", who is under operators"}, Other{"red", ", who is under tenants"},
+        Other{"host1", ", which is a host"}}) {
+    EXPECT_THAT([&] { load("sqlite: f", "lab", others + "\nschedulers: [" + other.name + "]"); },
+                ThrowsMessage<yaml::Error>(
+                    EndsWith("schedulers: found \"" + other.name + "\"" + other.words +
+                             "; allowed: common names that nobody else has")));
+  }
+}
+
 } // namespace
 } // namespace weir::manager::manager_config_test

@@ -6,6 +6,7 @@
 #include "plan/drawing.hpp"
 #include "plan/fabric.hpp"
 #include "plan/generators.hpp"
+#include "plan/host_list.hpp"
 #include "plan/node_names.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/topology_file.hpp"
@@ -31,6 +32,58 @@ TEST(Names, Expand) {
   for (const char* pattern :
        {"n[3-1]", "n[1-", "n[1]", "n]1-2[", "n[0-8]", "n[a-b]", "n[0-1][0-1]", "n-1[2]", "n[-]"}) {
     EXPECT_EQ(expand_names(pattern, 8), std::nullopt) << pattern;
+  }
+}
+
+/// The expected names are those of `scontrol show hostnames` of Slurm 22.05.8.
+TEST(Names, OfSchedulersExpand) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_in("a[1-2,7],rack[0-1]n[08-09],login", 8),
+            (Names{"a1", "a2", "a7", "rack0n08", "rack0n09", "rack1n08", "rack1n09", "login"}));
+  EXPECT_EQ(names_in("n[9-11]", 8), (Names{"n9", "n10", "n11"}));
+  EXPECT_EQ(names_in("n[09-11]", 8), (Names{"n09", "n10", "n11"}));
+  EXPECT_EQ(names_in("n[001-003,10]", 8), (Names{"n001", "n002", "n003", "n10"}));
+  EXPECT_EQ(names_in("r[0-1]n[2,08-9]", 8),
+            (Names{"r0n2", "r0n08", "r0n09", "r1n2", "r1n08", "r1n09"}));
+}
+
+TEST(Names, OfSchedulersAreThereOnce) {
+  EXPECT_EQ(names_in("n[1,1,2],n1", 4), (std::vector<std::string>{"n1", "n2"}));
+}
+
+/// So that what is short to write takes neither long nor much.
+TEST(Names, OfSchedulersCountAsOftenAsTheyAreWritten) {
+  EXPECT_EQ(names_in("n[0-3],n[0-3]", 7), std::nullopt);
+  EXPECT_EQ(names_in("n,n,n", 2), std::nullopt);
+  EXPECT_EQ(names_in("n,n,n", 3), (std::vector<std::string>{"n"}));
+}
+
+TEST(Names, OfSchedulersHaveSoManyBytes) {
+  const std::string longest(255, 'a');
+  EXPECT_EQ(names_in(longest, 1), std::vector<std::string>{longest});
+  EXPECT_EQ(names_in(longest + "a", 1), std::nullopt);
+  EXPECT_EQ(names_in("[0-1]" + longest, 2), std::nullopt);
+  EXPECT_EQ(names_in(longest + "[0-1]", 2), std::nullopt);
+  std::string list = "a";
+  while (list.size() + 2 <= (64U << 10)) {
+    list += ",a";
+  }
+  EXPECT_EQ(names_in(list, list.size()), std::vector<std::string>{"a"});
+  EXPECT_EQ(names_in(list + ",a", list.size()), std::nullopt);
+}
+
+TEST(Names, OfSchedulersAreRefusedWhereTheyMakeNoSense) {
+  std::string deep = "n";
+  for (int brackets = 0; brackets < 9; ++brackets) {
+    deep += "[0]";
+  }
+  for (const std::string& list :
+       {std::string("n[5-3]"), std::string("a,"), std::string(",a"), std::string("a]"),
+        std::string("n[1-2"), std::string("n[]"), std::string("n[1-2,]"), std::string("n[a-b]"),
+        std::string("n[0-8]"), std::string("n[0-2][0-2]"), std::string("n[0-5],m[0-5]"),
+        std::string("n[[1]]"), std::string("n[-1]"), std::string("n[1-2-3]"), std::string(),
+        std::string("n[0-18446744073709551615]"), deep}) {
+    EXPECT_EQ(names_in(list, 8), std::nullopt) << list;
   }
 }
 

@@ -2,7 +2,8 @@
 
 /// Who may order what becomes of a ring, while somebody else makes or changes this very ring. A
 /// switch with EAL, lcores and a journal. This program's fsync(2) holds up who writes the journal:
-/// there a ring is about to be made, and its maker has the lock.
+/// there a ring is about to be made, and its maker has the lock. Its operator new[] holds up who
+/// makes a region, and has no lock.
 
 #include "control/switch.hpp"
 #include "rpc/switch_backend.hpp"
@@ -15,11 +16,14 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -69,11 +73,34 @@ Gate& gate() {
   return one;
 }
 
+/// The same for who makes a region's memory.
+Gate& memory_gate() {
+  static Gate one;
+  return one;
+}
+
+thread_local bool waits_for_memory = false;
+
 } // namespace
 
 extern "C" int fsync(int file) {
   gate().pass();
   return static_cast<int>(syscall(SYS_fsync, file));
+}
+
+void* operator new[](std::size_t bytes) {
+  if (waits_for_memory) {
+    memory_gate().pass();
+  }
+  return operator new(bytes);
+}
+
+void operator delete[](void* memory) noexcept {
+  operator delete(memory);
+}
+
+void operator delete[](void* memory, std::size_t) noexcept {
+  operator delete(memory);
 }
 
 namespace weir::rpc::ring_orders_test {
@@ -107,7 +134,7 @@ void start_eal() {
   }
 }
 
-/// A switch with the tenants red and blue, and the configured ring 50.
+/// A switch with tenants, of which cyan and pink may have regions, and the configured ring 50.
 class Lab {
  public:
   Lab() : folder_(testing::TempDir() + "weir-orders-" + std::to_string(getpid())) {
@@ -145,7 +172,12 @@ class Lab {
                                          "spare: {{ rings: 32, members: 64, frames: 1024 }}\n"
                                          "state_directory: {}\n"
                                          "tenants: [{{ name: red }}, {{ name: blue }},\n"
-                                         "  {{ name: green, hosts: [10.60.0.0/16] }}]\n"
+                                         "  {{ name: green, hosts: [10.60.0.0/16] }},\n"
+                                         "  {{ name: cyan, regions: 2, hosts: [10.71.0.0/16] }},\n"
+                                         "  {{ name: pink, regions: 2, hosts: [10.72.0.0/16] }}]\n"
+                                         "regions: {{ address: 10.77.0.254, mac: "
+                                         "\"02:57:45:00:00:01\", rooms: {{ regions: 4, members: "
+                                         "16, frames: 1024 }} }}\n"
                                          "rings:\n{}",
                                          folder_.string(), rings);
   }
@@ -415,6 +447,240 @@ TEST(RingOrders, AnIdIsGivenOnceHoweverManyAskForIt) {
                                              [] { lab().all().add_ring(ring_of(98)); });
   EXPECT_EQ(outcome.find("id: found 98, which a ring has; allowed: any but "), 0U) << outcome;
   lab().all().remove_ring(98);
+}
+
+/// Of two hosts of cyan's, or of pink's.
+control::WantedRegion region_of(const std::string& tenant) {
+  control::WantedRegion wanted{.spec = {}, .tenant = tenant};
+  wanted.spec.bytes = 4096;
+  wanted.spec.patience_ms = 1;
+  for (const int host : {1, 2}) {
+    const std::string ip = fmt::format("10.{}.0.{}", tenant == "pink" ? 72 : 71, host);
+    wanted.spec.members.push_back({.ip = *wire::parse_ip(ip), .port = {}, .queue_pair = 17});
+  }
+  return wanted;
+}
+
+std::vector<std::string> regions_seen_by(Backend& caller) {
+  std::vector<std::string> ids;
+  const report::Report regions = caller.ask({"show", "region", "all"});
+  for (const auto& row : regions.front().rows) {
+    ids.push_back(fmt::format("{}", std::get<std::uint64_t>(row.front())));
+  }
+  return ids;
+}
+
+std::string outcome_of(const std::function<void()>& order) {
+  try {
+    order();
+    return "done";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+/// Those of former tests have ended, and are forgotten after their patience.
+void forget_all_regions() {
+  for (const std::string& id : regions_seen_by(lab().all())) {
+    lab().weir().regions().withdraw_orphan(static_cast<std::uint32_t>(std::stoul(id)));
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!regions_seen_by(lab().all()).empty() && std::chrono::steady_clock::now() < end) {
+    lab().weir().regions().take_news();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+/// There is a region of pink's, and one of cyan's.
+class Regions : public testing::Test {
+ protected:
+  Regions() {
+    forget_all_regions();
+    pinks_ = held(pink_, region_of("pink"));
+    cyans_ = held(cyan_, region_of("cyan"));
+  }
+
+  static std::string held(Backend& caller, const control::WantedRegion& wanted) {
+    return std::to_string(caller.hold_region(wanted).spec.id);
+  }
+
+  TenantBackend pink_backend_{lab().all(), "pink"};
+  TenantBackend cyan_backend_{lab().all(), "cyan"};
+  Backend& pink_ = pink_backend_;
+  Backend& cyan_ = cyan_backend_;
+  std::string pinks_;
+  std::string cyans_;
+};
+
+TEST_F(Regions, AreSeenByTheirTenantAndByOperators) {
+  EXPECT_EQ(regions_seen_by(cyan_), std::vector{cyans_});
+  EXPECT_EQ(regions_seen_by(pink_), std::vector{pinks_});
+  const std::vector<std::string> all = regions_seen_by(lab().all());
+  EXPECT_EQ(std::ranges::count(all, pinks_) + std::ranges::count(all, cyans_), 2);
+  EXPECT_EQ(cyan_.completions("show region "), (command::Words{cyans_, "all"}));
+  EXPECT_EQ(cyan_.completions("withdraw region "), command::Words{cyans_});
+}
+
+/// Nor does an error tell it from one that there is not.
+TEST_F(Regions, OfOthersAreToATenantAsIfTheyWereNot) {
+  for (const std::string& id : {pinks_, std::string("4000000")}) {
+    EXPECT_EQ(outcome_of([&] {
+                cyan_.execute({"withdraw", "region", id});
+              }),
+              fmt::format("region: found {}; allowed: {}", id, cyans_));
+    EXPECT_EQ(outcome_of([&] {
+                cyan_.ask({"show", "region", id});
+              }),
+              fmt::format("region: found '{}'; allowed: {}", id, cyans_));
+    EXPECT_EQ(outcome_of([&] {
+                cyan_.execute({"show", "region", id});
+              }),
+              fmt::format("region: found '{}'; allowed: {}", id, cyans_));
+  }
+  EXPECT_EQ(outcome_of([&] {
+              cyan_.ask({"show", "region"});
+            }),
+            fmt::format("more is needed: {}, all", cyans_));
+  EXPECT_EQ(outcome_of([&] {
+              cyan_.execute({"withdraw", "region", "x"});
+            }),
+            fmt::format("region: found 'x'; allowed: {}", cyans_));
+  EXPECT_EQ(regions_seen_by(pink_), std::vector{pinks_}) << "nobody has ended it";
+  EXPECT_EQ(outcome_of([&] { cyan_.execute({"withdraw", "region", cyans_}); }), "done");
+}
+
+TEST_F(Regions, OfATenantCountWhoeverHoldsThem) {
+  const std::string by_operator = held(lab().all(), region_of("cyan"));
+  EXPECT_EQ(outcome_of([&] { cyan_.hold_region(region_of("cyan")); }),
+            fmt::format("the region needs 1 regions; tenant cyan may have 2 and has 2, held by "
+                        "region {}: 1, region {}: 1; allowed: end one of its regions, or configure "
+                        "more regions: for the tenant",
+                        cyans_, by_operator));
+  const report::Report tenants = cyan_.ask({"show", "tenants"});
+  ASSERT_EQ(tenants.size(), 2U);
+  ASSERT_EQ(tenants[1].rows.size(), 1U) << "it sees its own share";
+  EXPECT_EQ(tenants[1].rows[0],
+            (std::vector<report::Cell>{"cyan", 2UL, 2UL, 4UL, 8UL, 256UL, 512UL}));
+  EXPECT_EQ(lab().all().ask({"show", "tenants"})[1].rows.size(), 5U);
+  cyan_.execute({"withdraw", "region", by_operator});
+  EXPECT_EQ(outcome_of([&] { cyan_.hold_region(region_of("")); }), "done") << "its room is back";
+}
+
+/// While the memory of one is made, which takes a while, it counts, and all others may order.
+TEST_F(Regions, AreMadeBesideOtherOrders) {
+  memory_gate().shut();
+  std::future<std::string> made = std::async(std::launch::async, [&] {
+    waits_for_memory = true;
+    return outcome_of([&] { cyan_.hold_region(region_of("cyan")); });
+  });
+  memory_gate().wait_until_reached();
+  std::future<std::string> others = std::async(std::launch::async, [&] {
+    std::string refusal = outcome_of([&] { cyan_.hold_region(region_of("cyan")); });
+    pink_.execute({"withdraw", "region", pinks_});
+    return refusal;
+  });
+  const bool is_in_time = others.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  memory_gate().open();
+  EXPECT_TRUE(is_in_time);
+  EXPECT_EQ(others.get().find("the region needs 1 regions; tenant cyan may have 2 and has 2"), 0U);
+  EXPECT_EQ(made.get(), "done");
+  EXPECT_EQ(regions_seen_by(cyan_).size(), 2U);
+}
+
+TEST_F(Regions, OfATenantHaveItsHosts) {
+  control::WantedRegion wanted = region_of("pink");
+  wanted.tenant = "cyan";
+  EXPECT_EQ(outcome_of([&] { cyan_.hold_region(wanted); }),
+            "members[0].ip: found 10.72.0.1, which is no host of tenant cyan; allowed: an address "
+            "in its hosts:, 10.71.0.0/16");
+  EXPECT_EQ(outcome_of([&] { cyan_.hold_region(region_of("pink")); }),
+            "region.tenant: found pink; allowed: cyan, or none");
+}
+
+/// By such a port come hosts of anybody.
+TEST_F(Regions, OfATenantNameNoPortToASwitch) {
+  control::WantedRegion wanted = region_of("cyan");
+  wanted.spec.members[1].port = 2;
+  EXPECT_EQ(outcome_of([&] { cyan_.hold_region(wanted); }),
+            "members[1].port: found up1 for tenant cyan, which has bridge: no, as ports between "
+            "switches have; allowed: a port of hosts, or none");
+  EXPECT_EQ(outcome_of([&] { lab().all().hold_region(wanted); }), "done") << "an operator may";
+  forget_all_regions();
+  ring::RingSpec root = ring_of(96);
+  root.children = {
+      {.ranks = {0, 1}, .port = {}, .name = {}},
+      {.ranks = {1, 1}, .port = 1, .kind = ring::ChildKind::switch_below, .name = "leaf"}};
+  lab().all().add_ring(root);
+  wanted.spec.members[1].port = 1;
+  EXPECT_EQ(outcome_of([&] { cyan_.hold_region(wanted); }),
+            "members[1].port: found up0 for tenant cyan, by which ring 96 reaches a switch; "
+            "allowed: a port of hosts, or none");
+  lab().all().remove_ring(96);
+  EXPECT_EQ(outcome_of([&] { cyan_.hold_region(wanted); }), "done") << "a port of hosts";
+}
+
+/// For who is refused no lcore stops: else he could hold up all rings.
+TEST_F(Regions, ThatAreRefusedStopNobody) {
+  control::WantedRegion too_large = region_of("cyan");
+  too_large.spec.window = 4096;
+  control::WantedRegion of_a_stranger = region_of("pink");
+  of_a_stranger.tenant = "cyan";
+  const auto stops_for = [](const std::function<void()>& order) {
+    const std::uint64_t before = lab().weir().inspector().stop_times().stops;
+    order();
+    return lab().weir().inspector().stop_times().stops - before;
+  };
+  for (const control::WantedRegion& refused : {too_large, of_a_stranger}) {
+    EXPECT_EQ(stops_for([&] { EXPECT_THROW(cyan_.hold_region(refused), std::runtime_error); }), 0U);
+  }
+  EXPECT_EQ(stops_for([] { lab().weir().regions().take_news(); }), 0U) << "all regions last";
+  EXPECT_EQ(stops_for([&] { cyan_.hold_region(region_of("cyan")); }), 1U) << "who is served";
+}
+
+/// So metrics, which have a label for it, have no more series in a year than in a day.
+TEST_F(Regions, HavePlacesThatOthersHaveAfterThem) {
+  const auto place_of = [](const std::string& id) {
+    for (const control::RegionSeen& region : lab().weir().regions().regions({})) {
+      if (std::to_string(region.spec.id) == id) {
+        return region.place;
+      }
+    }
+    throw std::runtime_error("no region " + id);
+  };
+  EXPECT_EQ(place_of(pinks_), 0U);
+  EXPECT_EQ(place_of(cyans_), 1U);
+  pink_.execute({"withdraw", "region", pinks_});
+  EXPECT_EQ(place_of(held(cyan_, region_of("cyan"))), 0U);
+  EXPECT_EQ(place_of(held(pink_, region_of("pink"))), 2U);
+}
+
+TEST_F(Regions, ThatHaveEndedAreNewsOnce) {
+  lab().weir().regions().take_news();
+  cyan_.execute({"withdraw", "region", cyans_});
+  const std::deque<control::RegionNews> news = lab().weir().regions().take_news();
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].kind, control::RegionNews::Kind::ended);
+  EXPECT_EQ(std::to_string(news[0].id), cyans_);
+  EXPECT_EQ(news[0].tenant, "cyan");
+  EXPECT_EQ(control::name_of(news[0].why), "withdrawn");
+  EXPECT_TRUE(lab().weir().regions().take_news().empty());
+}
+
+/// Two that have ended are all that is kept of a tenant's; of pink's nothing goes for them.
+TEST_F(Regions, ThatHaveEndedDisplaceNoneOfAnotherTenants) {
+  const auto held_and_ended = [](Backend& caller, control::WantedRegion wanted) {
+    wanted.spec.patience_ms = 10'000;
+    std::string id = held(caller, wanted);
+    caller.execute({"withdraw", "region", id});
+    return id;
+  };
+  const std::string ended = held_and_ended(pink_, region_of("pink"));
+  for (int time = 0; time < 6; ++time) {
+    held_and_ended(cyan_, region_of("cyan"));
+  }
+  const std::vector<std::string> pinks = regions_seen_by(pink_);
+  EXPECT_EQ(std::ranges::count(pinks, ended), 1);
+  EXPECT_EQ(regions_seen_by(cyan_).size(), 3U);
 }
 
 } // namespace

@@ -232,9 +232,15 @@ class Book : public Backend {
     return std::string("done");
   }
 
-  report::Report ask(const command::Words&) override { return {}; }
+  report::Report ask(const command::Words& words, const Principal& principal) override {
+    orders.push_back(fmt::format("{}: asks {}", principal.tenant, fmt::join(words, " ")));
+    return {};
+  }
 
-  command::Words completions(std::string_view) override { return {}; }
+  command::Words completions(std::string_view line, const Principal& principal) override {
+    orders.push_back(fmt::format("{}: completes {}", principal.tenant, line));
+    return {};
+  }
 
   std::vector<ListedRing> rings() override { return {}; }
 
@@ -250,6 +256,12 @@ class Book : public Backend {
   void drain_ring(std::uint32_t id, std::chrono::seconds quiet,
                   const Principal& principal) override {
     orders.push_back(fmt::format("{}: drain {} for {} s", principal.tenant, id, quiet.count()));
+  }
+
+  control::MadeRegion hold_region(const control::WantedRegion& wanted,
+                                  const Principal& principal) override {
+    orders.push_back(fmt::format("{}: hold a region of {}", principal.tenant, wanted.tenant));
+    return {};
   }
 
   void remove_orphan(ring::RingBirth) override {}
@@ -293,13 +305,37 @@ TEST(TenantBackend, GivesEveryOrderAsItsTenant) {
                                        "red: drain 2 for 7 s", "red: add 7 of red"));
 }
 
-TEST(TenantBackend, AddsNoRingOfAnother) {
+/// Of regions a tenant sees its own.
+TEST(TenantBackend, AsksAndHoldsRegionsAsItsTenant) {
+  Book book;
+  TenantBackend red_backend(book, "red");
+  Backend& red = red_backend;
+  red.ask({"show", "region", "all"});
+  red.ask({"show", "region", "all"}, {}); // nobody is an operator by this backend
+  red.completions("show region ", {"blue"});
+  red.hold_region({.spec = {}, .tenant = "red"});
+  red.hold_region({.spec = {}, .tenant = ""}, {});
+  EXPECT_THAT(book.orders, ElementsAre("red: asks show region all", "red: asks show region all",
+                                       "red: completes show region ", "red: hold a region of red",
+                                       "red: hold a region of red"));
+}
+
+/// By which a watcher asks: its caller's backend has ended.
+TEST(Caller, AsksAsItsTenant) {
+  EXPECT_EQ(kRed.principal().tenant, "red");
+  EXPECT_TRUE(kRoot.principal().is_operator());
+  EXPECT_TRUE(kLocal.principal().is_operator());
+}
+
+TEST(TenantBackend, AddsNothingOfAnother) {
   Book book;
   TenantBackend red_backend(book, "red");
   Backend& red = red_backend;
   EXPECT_THROW(red.add_ring({.id = 4, .members = {}, .tenant = "blue"}), NotAllowed);
   ring::RingSpec foreign{.id = 4, .members = {}, .tenant = "blue"};
   EXPECT_THROW(red.hold_ring(foreign), NotAllowed);
+  EXPECT_THAT([&] { red.hold_region({.spec = {}, .tenant = "blue"}); },
+              ThrowsMessage<NotAllowed>("region.tenant: found blue; allowed: red, or none"));
   EXPECT_THAT(book.orders, ElementsAre());
 }
 

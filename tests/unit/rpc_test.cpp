@@ -5,6 +5,7 @@
 #include "report/answers.hpp"
 #include "rpc/client.hpp"
 #include "rpc/endpoint.hpp"
+#include "rpc/fabric_term.hpp"
 #include "rpc/messages.hpp"
 #include "rpc/request_shares.hpp"
 #include "rpc/ring_messages.hpp"
@@ -131,14 +132,16 @@ class Desk : public Backend {
     return on_execute(words);
   }
 
-  report::Report ask(const command::Words& words) override {
+  report::Report ask(const command::Words& words, const Principal&) override {
     if (words.front() == "reset") {
       throw command::WrongWords("no question");
     }
     return std::get<report::Report>(on_execute(words));
   }
 
-  command::Words completions(std::string_view line) override { return {std::string(line), "b"}; }
+  command::Words completions(std::string_view line, const Principal&) override {
+    return {std::string(line), "b"};
+  }
 
   std::vector<ListedRing> rings() override {
     const auto member = [](const char* ip, std::optional<std::uint16_t> port) {
@@ -301,6 +304,14 @@ TEST_F(Control, EachExceptionHasItsStatusAndItsWords) {
     EXPECT_EQ(status.error_code(), row.code);
     EXPECT_EQ(status.error_message(), "why");
   }
+}
+
+TEST_F(Control, AClaimThatIsRefusedHasItsDetails) {
+  desk_.on_execute = [](const auto&) -> command::Answer { throw TermOver("why", "who"); };
+  const grpc::Status status = execute({"x"});
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(status.error_message(), "why");
+  EXPECT_EQ(status.error_details(), "who");
 }
 
 v1::Ring ring_of_two() {
@@ -547,7 +558,7 @@ TEST_F(Control, AHeldRingIsToldOnceWithItsDefaultsAndGoesWithItsCall) {
   EXPECT_EQ(hold.held.ShortDebugString(),
             "ring { id: 9 window: 4 max_message_bytes: 4096 mtu: 1024 patience: 600 "
             "keep_alive: KEEP_ALIVE_ACK members { ip: \"10.0.0.1\" } "
-            "members { ip: \"10.0.0.2\" port: \"p1\" } lease: 3600 }");
+            "members { ip: \"10.0.0.2\" port: \"p1\" } lease: 3600 } workers: 1");
   EXPECT_THAT(desk_.made.ids(), ElementsAre(9));
   hold.context.TryCancel();
   EXPECT_FALSE(hold.read()) << "a second message";

@@ -8,6 +8,7 @@
 #include "text/printable.hpp"
 #include "text/quantity.hpp"
 #include "text/quoted_words.hpp"
+#include "text/token_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -141,6 +142,23 @@ TEST(Printable, EscapesWhatATerminalWouldObey) {
 TEST(Printable, KeepsLinesWhereAnAnswerHasSome) {
   EXPECT_EQ(printable_lines("one\n\ntwo\x1b\n"), "one\n\ntwo\\x1b\n");
   EXPECT_EQ(printable_lines("no end"), "no end");
+}
+
+TEST(TokenText, IsALineThatIsReadBack) {
+  const std::string text = token_text({17, std::string("\x00\x0a\xff", 3)});
+  EXPECT_EQ(text, "17 000aff\n");
+  const auto token = parsed_token(text);
+  ASSERT_TRUE(token);
+  EXPECT_EQ(token->allocation, 17U);
+  EXPECT_EQ(token->secret, std::string("\x00\x0a\xff", 3));
+  EXPECT_TRUE(parsed_token("17 00"));
+}
+
+TEST(TokenText, IsRefusedWhereItIsNone) {
+  for (const char* const text : {"", "\n", "17", "17 ", "0 00", " 00", "17 0", "17 0g", "17  00",
+                                 "-1 00", "17 00\n\n", "17 00 ", "17 +1"}) {
+    EXPECT_FALSE(parsed_token(text)) << text;
+  }
 }
 
 } // namespace

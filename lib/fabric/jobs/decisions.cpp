@@ -4,7 +4,9 @@
 
 #include "jobs/hexadecimal.hpp"
 #include "jobs/loop.hpp"
+#include "jobs/records.hpp"
 #include "jobs/ring_messages.hpp"
+#include "jobs/words.hpp"
 #include "weir/ina.hpp"
 #include "weir/limits.hpp"
 #include "wire/address.hpp"
@@ -23,12 +25,13 @@ constexpr const char* kPlaced = "placed";
 constexpr const char* kRefused = "refused";
 
 constexpr std::size_t kKeptDecisions = 10'000;
+constexpr std::size_t kKeptName = 255;
+constexpr std::size_t kKeptWords = 2048;
 constexpr Time kFirstClaims = 3'000;        // a new leader has others wait so long for switches
 constexpr std::uint64_t kHellosOfChild = 4; // that wait, each a frame
 constexpr std::uint32_t kUsualMtu = 1024;
 constexpr std::size_t kRequestIdBytes = 16;
 constexpr std::uint32_t kMostTrees = 64;
-constexpr std::size_t kMostRecordBytes = 1 << 20; // a store takes one and a half (etcd)
 
 /// As the switch counts them.
 std::uint64_t frames_per_child(const v1::HoldJobRequest& request) {
@@ -97,10 +100,17 @@ void Loop::check(const Caller& caller, const v1::HoldJobRequest& request) const 
   if (!request.tenant().empty() && tenant == site_.tenants.end()) {
     refuse(fmt::format("tenant: found '{}'; allowed: a name under tenants", request.tenant()));
   }
-  if (!caller.is_operator && caller.name != request.tenant()) {
+  if (!caller.is_operator && caller.allocation == 0 && caller.name != request.tenant()) {
     throw Refused(Code::not_allowed,
                   fmt::format("tenant: found '{}'; allowed: '{}', whose certificate this is",
                               request.tenant(), caller.name));
+  }
+  if (request.replaces() != 0) {
+    const auto replaced = records_.find(request.replaces());
+    if (replaced == records_.end() || !is_owner(caller, replaced->second)) { // as if not there
+      refuse(
+          fmt::format("replaces: found {}; allowed: a job of the same owner", request.replaces()));
+    }
   }
   if (request.tenant().empty()) {
     return;
@@ -124,7 +134,7 @@ void Loop::check(const Caller& caller, const v1::HoldJobRequest& request) const 
   check_quota("rings", rings, tenant->rings);
 }
 
-Loop::Wish Loop::wish_of(const Caller&, const v1::HoldJobRequest& request) const {
+Loop::Wish Loop::wish_of(const Caller& caller, const v1::HoldJobRequest& request) const {
   Wish wish;
   std::map<plan::VertexId, int> rank_of;
   const auto tenant = std::ranges::find(site_.tenants, request.tenant(), &Tenant::name);
@@ -159,8 +169,9 @@ Loop::Wish Loop::wish_of(const Caller&, const v1::HoldJobRequest& request) const
       throw Refused(Code::not_allowed,
                     fmt::format("rank {}: found {}, which is not tenant {}'s; "
                                 "allowed: {}",
-                                rank, host, tenant->name, fmt::join(tenant->hosts, ", ")));
+                                rank, host, tenant->name, names_in_words(tenant->hosts)));
     }
+    check_allocation_has(caller, rank, host);
     if (const auto marked = mark("host", host)) {
       throw Refused(Code::impossible, fmt::format("rank {}: {}", rank, *marked));
     }
@@ -323,6 +334,9 @@ v1::JobRecord Loop::decide(const Caller& caller, const v1::HoldJobRequest& reque
   record.set_state(v1::JobRecord::PLACING);
   *record.mutable_request() = request;
   record.set_owner(caller.name);
+  if (caller.allocation != 0) {
+    record.set_allocation(allocations_.at(caller.allocation).name());
+  }
   for (const placement::Tree& tree : placement.trees) {
     const auto id = static_cast<std::uint32_t>(fabric_.next_ring() +
                                                static_cast<std::uint64_t>(record.rings_size()));
@@ -351,41 +365,63 @@ void Loop::on_hold(CallId call, const Caller& caller, const v1::HoldJobRequest& 
     return;
   }
   last_now_ = now;
-  const v1::HoldJobRequest request = completed(asked);
-  if (is_lost_) {
-    outside_.end(call, {Code::unavailable, "the manager's store does not answer"});
+  if (is_lost_ || !awaits_claim_.empty()) {
+    outside_.end(call, {Code::unavailable, why_idle()});
     return;
   }
-  for (auto& [id, record] : records_) {
-    if (record.request().request_id() != request.request_id() || record.owner() != caller.name) {
-      continue;
-    }
-    if (record.state() == v1::JobRecord::ENDING) {
-      outside_.end(call, {Code::aborted, record.why()});
-      return;
-    }
-    Care& care = care_[id];
-    if (care.call) {
-      job_of_call_.erase(*care.call);
-      outside_.end(*care.call, {Code::aborted, "a later call holds the job"});
-    }
-    care.call = call;
-    care.owner_gone_at.reset();
-    if (care.is_found) {
-      care.is_found = false;
-      care.placing_since = now;
-    }
-    job_of_call_[call] = id;
-    if (record.state() == v1::JobRecord::PLACED) {
-      tell_placed(record, care);
-    }
-    step(now);
+  Caller who = caller;
+  try {
+    who = asked.allocation() == 0 ? caller : bearer_of(caller, asked.allocation(), asked.token());
+  } catch (const Refused& refused) { // nothing is kept of somebody who may be anybody
+    outside_.end(call, {refused.code(), refused.what()});
+    return;
+  }
+  try {
+    hold(call, who, as_of(who, completed(asked)), now);
+  } catch (const Refused& refused) {
+    ++counts_.requests[kRefused];
+    note_decision(asked, refused.what());
+    outside_.end(call, {refused.code(), refused.what()});
+  }
+}
+
+/// A job that there is, or a new one.
+void Loop::hold(CallId call, const Caller& caller, const v1::HoldJobRequest& request, Time now) {
+  const auto found = std::ranges::find_if(records_, [&](const auto& entry) {
+    return entry.second.request().request_id() == request.request_id() &&
+           is_owner(caller, entry.second);
+  });
+  if (found != records_.end()) {
+    hold_again(call, found->second, now);
     return;
   }
   const Time waits = std::max<Time>(
       request.wait_ms(), now < begun_at_ + kFirstClaims ? begun_at_ + kFirstClaims - now : 0);
   if (!place(call, caller, request, now + waits) && waits != 0 && !is_over_) {
     waiters_.push_back({.call = call, .caller = caller, .request = request, .since = now});
+  }
+  step(now);
+}
+
+void Loop::hold_again(CallId call, const v1::JobRecord& record, Time now) {
+  if (record.state() == v1::JobRecord::ENDING) {
+    outside_.end(call, {Code::aborted, record.why()});
+    return;
+  }
+  Care& care = care_[record.id()];
+  if (care.call) {
+    job_of_call_.erase(*care.call);
+    outside_.end(*care.call, {Code::aborted, "a later call holds the job"});
+  }
+  care.call = call;
+  care.owner_gone_at.reset();
+  if (care.is_found) {
+    care.is_found = false;
+    care.placing_since = now;
+  }
+  job_of_call_[call] = record.id();
+  if (record.state() == v1::JobRecord::PLACED) {
+    tell_placed(record, care);
   }
   step(now);
 }
@@ -409,10 +445,10 @@ bool Loop::place(CallId call, const Caller& caller, const v1::HoldJobRequest& re
   v1::FabricRecord next = fabric_;
   next.set_next_job(fabric_.next_job() + 1);
   next.set_next_ring(fabric_.next_ring() + static_cast<std::uint64_t>(record.rings_size()));
-  if (!save({{"fabric", next.SerializeAsString()},
+  if (!save({{kFabricKey, next.SerializeAsString()},
              {fmt::format("job/{}", record.id()), record.SerializeAsString()}})) {
     if (!is_over_) {
-      outside_.end(call, {Code::unavailable, "the manager's store does not answer"});
+      outside_.end(call, {Code::unavailable, why_idle()});
     }
     return true;
   }
@@ -450,7 +486,8 @@ void Loop::look_at_waiters(Time now) {
 }
 
 void Loop::note_decision(const v1::HoldJobRequest& request, const std::string& words) {
-  decisions_.push_back({hexadecimal(request.request_id()), request.name(), words});
+  decisions_.push_back({hexadecimal(request.request_id().substr(0, kRequestIdBytes)),
+                        beginning_of(request.name(), kKeptName), beginning_of(words, kKeptWords)});
   if (decisions_.size() > kKeptDecisions) {
     decisions_.pop_front();
   }

@@ -15,8 +15,6 @@ constexpr std::uint32_t kSchema = 1;
 constexpr std::uint64_t kFirstRing = std::uint64_t{1} << 31; // switches choose smaller ones
 constexpr Time kRefusedAgain = 5'000;
 
-const std::string kFabricKey = "fabric";
-
 v1::JobEvent over(const std::string& why) {
   v1::JobEvent event;
   event.mutable_over()->set_why(why);
@@ -29,9 +27,12 @@ Loop::Loop(const Site& site, store::Store& store, Outside& outside, Identity ide
     : site_(site), store_(store), outside_(outside), identity_(std::move(identity)),
       placer_(site.index()), switches_(site.index().switches()) {}
 
-void Loop::begin(Time now) {
+void Loop::begin(Time now, Origin origin) {
   begun_at_ = now;
   read_store(now);
+  if (origin == Origin::backup) {
+    await_claim("the store was restored from a backup", now);
+  }
   step(now);
 }
 
@@ -45,6 +46,7 @@ bool Loop::read_store(Time now) {
   fabric_.Clear();
   records_.clear();
   marks_.clear();
+  allocations_.clear();
   for (const store::Item& item : *items) {
     if (item.key == kFabricKey) {
       fabric_.ParseFromString(item.value);
@@ -54,6 +56,10 @@ bool Loop::read_store(Time now) {
       records_[record.id()] = std::move(record);
     } else if (item.key.starts_with("mark/")) {
       marks_[item.key.substr(5)].ParseFromString(item.value);
+    } else if (item.key.starts_with(kAllocationPrefix)) {
+      v1::AllocationRecord record;
+      record.ParseFromString(item.value);
+      allocations_[record.id()] = std::move(record);
     }
   }
   if (fabric_.schema() == 0) {
@@ -93,13 +99,25 @@ bool Loop::read_store(Time now) {
 
 /// The store may be older than what its managers have made: an id is never used again.
 void Loop::pass_ids_at(const SwitchState& state) {
+  std::uint64_t next_ring = fabric_.next_ring();
+  std::uint64_t next_job = fabric_.next_job();
   for (const v1::SeenRing& ring : state.seen.rings()) {
-    if (ring.is_managed()) {
-      fabric_.set_next_ring(std::max(fabric_.next_ring(), std::uint64_t{ring.id()} + 1));
-    }
+    next_ring = std::max(next_ring, ring.is_managed() ? std::uint64_t{ring.id()} + 1 : 0);
   }
   for (const auto& [id, label] : state.labels) {
-    fabric_.set_next_job(std::max(fabric_.next_job(), label.job() + 1));
+    next_job = std::max(next_job, label.job() + 1);
+  }
+  if (next_ring != fabric_.next_ring() || next_job != fabric_.next_job()) {
+    fabric_.set_next_ring(next_ring);
+    fabric_.set_next_job(next_job);
+    ids_are_stored_ = false;
+  }
+}
+
+/// Before such a ring is removed: the next leader will not see it.
+void Loop::look_at_ids() {
+  if (!ids_are_stored_ && save({{kFabricKey, fabric_.SerializeAsString()}})) {
+    ids_are_stored_ = true;
   }
 }
 
@@ -110,11 +128,13 @@ void Loop::fence(const std::string& why) {
   }
 }
 
-/// False: the records are as they were, and so is the memory; perhaps the store is not.
+/// Of orders: not before a claim.
 bool Loop::save(const std::vector<store::Change>& changes) {
-  if (is_over_ || is_lost_) {
-    return false;
-  }
+  return !is_over_ && !is_lost_ && awaits_claim_.empty() && commit(changes);
+}
+
+/// False: the records are as they were, and so is the memory; perhaps the store is not.
+bool Loop::commit(const std::vector<store::Change>& changes) {
   switch (store_.write(changes)) {
   case store::Written::done:
     return true;
@@ -162,6 +182,7 @@ void Loop::let_callers_go(const std::string& why, Time now) {
 /// switches.
 void Loop::look_at_lead(Time now) {
   const store::Leadership lead = store_.leadership();
+  is_in_doubt_ = lead.standing == store::Standing::in_doubt;
   switch (lead.standing) {
   case store::Standing::leads:
     return;
@@ -191,6 +212,11 @@ void Loop::step(Time now) {
   }
   look_at_lead(now);
   look_at_store(now);
+  if (!awaits_claim_.empty()) {
+    ask_who_leads(now);
+    return;
+  }
+  look_at_ids();
   for (SwitchIndex at = 0; at < switches_.size() && !is_over_; ++at) {
     look_at_switch(at, now);
   }
@@ -238,14 +264,32 @@ void Loop::look_at_switch(SwitchIndex at, Time now) {
   }
 }
 
+/// Where one has, another that refuses this term is alone: it was away when a leader was followed.
+bool Loop::has_taken_any() const {
+  return std::ranges::any_of(switches_, &SwitchState::has_taken);
+}
+
 void Loop::on_claimed(SwitchIndex at, const Outcome& outcome, const v1::ClaimFabricResponse& answer,
                       Time now) {
   SwitchState& state = switches_[at];
   if (is_over_ || state.reach != Reach::claiming) {
     return;
   }
+  if (outcome.code == Code::over && !has_taken_any()) {
+    await_claim(fmt::format("{}: {}", site_.name_of(at), outcome.words), now);
+  }
+  if (!awaits_claim_.empty()) {
+    note_holder(at, outcome, answer, now);
+    return;
+  }
+  state.has_told = true;
+  if (outcome.code == Code::over && state.has_taken) {
+    fence(outcome.words);
+    return;
+  }
   switch (outcome.code) {
   case Code::ok: {
+    state.has_taken = true;
     note_boot(at, answer.boot());
     state.reach = Reach::claimed;
     state.why.clear();
@@ -256,9 +300,6 @@ void Loop::on_claimed(SwitchIndex at, const Outcome& outcome, const v1::ClaimFab
     outside_.watch(at, request);
     break;
   }
-  case Code::over:
-    fence(outcome.words);
-    return;
   case Code::no_answer:
     state.reach = Reach::unreached;
     state.why = outcome.words;
@@ -395,6 +436,9 @@ void Loop::look_at_job(std::uint64_t id, Time now) {
   const auto found = records_.find(id);
   if (found == records_.end()) {
     return;
+  }
+  if (has_lost_allocation(found->second)) {
+    begin_end(id, fmt::format("allocation {} has ended", found->second.allocation()), now);
   }
   v1::JobRecord& record = found->second;
   Care& care = care_[id];

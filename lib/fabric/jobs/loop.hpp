@@ -28,9 +28,17 @@ struct LeaderTerm {
 inline constexpr const char* kRingMissing = "ring_missing";
 inline constexpr const char* kRingUnknown = "ring_unknown";
 
+/// Where a store's content comes from.
+enum class Origin : std::uint8_t {
+  managers,
+  backup, // ids may have been given that it does not know
+};
+
 struct Caller {
-  std::string name; // of its certificate; empty: by a Unix socket
+  std::string name; // of its certificate; empty: by a Unix socket, or without one
   bool is_operator = false;
+  bool is_scheduler = false;
+  std::uint64_t allocation = 0; // by whose token it asks; 0: none
 };
 
 // How long things may take, in milliseconds.
@@ -56,8 +64,9 @@ class Loop {
   /// All outlive it.
   Loop(const Site& site, store::Store& store, Outside& outside, Identity identity);
 
-  /// Reads the store. Afterwards any event may come. `now` never goes back.
-  void begin(Time now);
+  /// Reads the store. Afterwards any event may come. `now` never goes back. Of a backup it gives no
+  /// order before claim().
+  void begin(Time now, Origin origin = Origin::managers);
 
   // Events.
 
@@ -77,10 +86,27 @@ class Loop {
   void end_job(const Caller& caller, std::uint64_t job, const std::string& why, Time now);
   std::vector<std::uint64_t> drain(const Caller& caller, const v1::DrainRequest& request, Time now);
   void undrain(const Caller& caller, const v1::UndrainRequest& request, Time now);
+  /// Stores a higher epoch than all that are known, and ids that were never given. It leads no more
+  /// then: who begins next has the epoch.
+  v1::ClaimResponse claim(const Caller& caller, Time now);
+  /// Returns the allocation's number.
+  std::uint64_t grant(const Caller& caller, const v1::GrantAllocationRequest& request, Time now);
+  /// Returns its jobs, which end.
+  std::vector<std::uint64_t> end_allocation(const Caller& caller, const std::string& name,
+                                            Time now);
+  /// `token` is one for the caller, a host, from now on. Returns the allocation's number.
+  std::uint64_t issue_token(const Caller& caller, const std::string& name,
+                            const std::string& token);
+  std::vector<v1::Allocation> allocations(const Caller& caller) const;
+  /// The caller as somebody who has an allocation's token, and may no more than that.
+  Caller bearer_of(const Caller& caller, std::uint64_t allocation, const std::string& token) const;
   v1::PlanJobResponse plan(const Caller& caller, const v1::PlanJobRequest& request);
   std::vector<v1::Job> jobs(const Caller& caller) const;
   v1::FabricPicture picture(const Caller& caller) const;
   std::string explain(const Caller& caller, const std::string& name) const;
+  /// A sentence: why what it answers may be old, or why it gives no orders. Empty: it leads, and
+  /// its store answers.
+  std::string doubt() const;
 
   class Refused : public std::runtime_error {
    public:
@@ -133,6 +159,10 @@ class Loop {
     bool is_fresh = false; // seen is there
     std::map<std::uint32_t, v1::FabricLabel> labels;
     std::map<std::string, Time> down_since; // ports
+    bool has_taken = false;                 // this term, once
+    bool has_told = false;                  // whom it obeys, or is not reached
+    v1::ClaimFabricResponse holder;         // whom it obeyed, while the manager waits for a claim
+    Time held_at = 0;                       // when it said so
   };
 
   /// What is known of a job beside its record. A new leader has none of it.
@@ -168,6 +198,7 @@ class Loop {
   void lose_owner(std::uint64_t job, Time now);
   void pass_ids_at(const SwitchState& state);
   void look_at_store(Time now);
+  void look_at_ids();
   void look_at_switch(SwitchIndex at, Time now);
   void note_boot(SwitchIndex at, const std::string& boot);
   void compare(SwitchIndex at, Time now);
@@ -175,6 +206,18 @@ class Loop {
   void look_at_owner(v1::JobRecord& record, Care& care, Time now);
   void look_for_trouble(const v1::JobRecord& record, Care& care, Time now);
   void look_at_waiters(Time now);
+
+  // Before a claim.
+  void await_claim(const std::string& why, Time now);
+  void ask_who_leads(Time now);
+  void note_holder(SwitchIndex at, const Outcome& outcome, const v1::ClaimFabricResponse& answer,
+                   Time now);
+  void check_is_free(SwitchIndex at, Time now) const;
+  v1::FabricRecord claimed_record(Time now) const;
+  std::vector<std::string> unheard() const;
+  bool has_taken_any() const;
+  std::string why_idle() const;
+  void require_lead() const;
 
   // Orders.
   struct Due;
@@ -186,14 +229,30 @@ class Loop {
   void order_rings(SwitchIndex at, Due& due);
 
   // Records.
+  bool commit(const std::vector<store::Change>& changes);
   bool save(const std::vector<store::Change>& changes);
   bool save(const v1::JobRecord& record);
+  bool save(const v1::AllocationRecord& record, const v1::FabricRecord& fabric,
+            std::optional<std::uint64_t> replaced = std::nullopt);
   bool read_store(Time now);
   void fence(const std::string& why);
   void lose_store(const std::string& why);
   void begin_end(std::uint64_t id, const std::string& why, Time now);
   void tell_end(Care& care, const std::string& why);
   void finish(std::uint64_t id);
+
+  // Allocations.
+  void require_scheduler(const Caller& caller) const;
+  const v1::AllocationRecord* allocation_named(const std::string& name) const;
+  const v1::AllocationRecord& allocation_of(const Caller& caller, const std::string& name) const;
+  std::vector<std::string> hosts_in(const std::string& list) const;
+  void check_tenant_has(const Caller& caller, const std::string& name,
+                        const std::vector<std::string>& hosts) const;
+  void check_allocation_has(const Caller& caller, int rank, const std::string& host) const;
+  v1::HoldJobRequest as_of(const Caller& caller, v1::HoldJobRequest request) const;
+  std::vector<std::uint64_t> end_jobs_of(const Caller& caller, const v1::AllocationRecord& ended,
+                                         Time now);
+  bool has_lost_allocation(const v1::JobRecord& record) const;
 
   // Decisions.
   struct Wish {
@@ -212,6 +271,8 @@ class Loop {
   v1::RingRecord ring_record(const placement::Tree& tree, const placement::Placement& placement,
                              const Wish& wish, const v1::HoldJobRequest& request,
                              std::uint32_t id) const;
+  void hold(CallId call, const Caller& caller, const v1::HoldJobRequest& request, Time now);
+  void hold_again(CallId call, const v1::JobRecord& record, Time now);
   bool place(CallId call, const Caller& caller, const v1::HoldJobRequest& request, Time until);
   void tell_placed(const v1::JobRecord& record, Care& care);
   void note_decision(const v1::HoldJobRequest& request, const std::string& words);
@@ -229,6 +290,7 @@ class Loop {
   std::vector<SwitchIndex> switches_of(const v1::JobRecord& record) const;
   v1::Job job_of(const v1::JobRecord& record) const;
   void require_operator(const Caller& caller) const;
+  static bool is_owner(const Caller& caller, const v1::JobRecord& record);
   std::optional<std::string> mark(const std::string& kind, const std::string& name) const;
 
   const Site& site_;
@@ -237,14 +299,18 @@ class Loop {
   const Identity identity_;
   placement::Placer placer_;
   bool is_over_ = false;
-  bool is_lost_ = true; // the store was not read since it was last lost
+  bool is_in_doubt_ = false; // whether it leads
+  bool is_lost_ = true;      // the store was not read since it was last lost
+  std::string awaits_claim_; // why it gives no order before a claim; empty: it does
   Time read_at_ = 0;
   Time begun_at_ = 0;
   Time last_now_ = 0;
   v1::FabricRecord fabric_;
+  bool ids_are_stored_ = true;                     // fabric_ is as the store has it
   std::map<std::uint64_t, v1::JobRecord> records_; // as the store has them
   std::map<std::uint64_t, Care> care_;
   std::map<std::string, v1::MarkRecord> marks_; // by "switch/NAME"
+  std::map<std::uint64_t, v1::AllocationRecord> allocations_;
   std::vector<SwitchState> switches_;
   std::deque<Waiter> waiters_;
   std::deque<Decision> decisions_;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::jobs {
@@ -24,6 +25,16 @@ std::vector<const v1::PartRecord*> parts_at(const std::string& name, const v1::J
     }
   }
   return parts;
+}
+
+/// Whether a record as it is stored has the ring there. After an old store was restored, the ring's
+/// and its job's number may be others' too.
+bool has_ring(const std::string& stored, const std::string& name, std::uint32_t id) {
+  v1::JobRecord record;
+  record.ParseFromString(stored);
+  const auto here = parts_at(name, record);
+  return std::ranges::any_of(here,
+                             [id](const v1::PartRecord* part) { return part->ring().id() == id; });
 }
 
 v1::FabricLabel label_of(std::uint64_t id, const v1::JobRecord& record) {
@@ -112,7 +123,7 @@ bool Loop::collect_unknown(SwitchIndex at, Due& due) {
     }
     const auto label = state.labels.find(ring.id());
     const auto stored = store_.read(job_key(label == state.labels.end() ? 0 : label->second.job()));
-    if (!stored || !stored->empty()) {
+    if (!stored || has_ring(*stored, site_.name_of(at), ring.id())) {
       return false;
     }
     ++counts_.drift[kRingUnknown];

@@ -53,6 +53,8 @@ class Outside {
   virtual void note(const std::string& kind, const std::string& sentence) = 0;
   /// The manager leads no more. It gives no order after this.
   virtual void stop(const std::string& why) = 0;
+  /// The same, of one that would lead with a higher epoch if it were started again.
+  virtual void begin_again(const std::string& why) = 0;
 };
 
 } // namespace weir::jobs

@@ -5,8 +5,6 @@
 #include "jobs/hexadecimal.hpp"
 #include "jobs/loop.hpp"
 #include "jobs/ring_messages.hpp"
-#include "plan/generators.hpp"
-#include "plan/node_names.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +43,40 @@ bool goes_over(const v1::JobRecord& record, std::uint32_t cable) {
   });
 }
 
+/// Who has drained what, and where a switch is reached, is for operators.
+void leave_out_reasons(v1::FabricPicture& picture) {
+  const auto shorten = [](auto& drawn) {
+    if (!drawn.drained().empty()) {
+      drawn.set_drained("drained");
+    }
+  };
+  for (v1::PictureSwitch& one : *picture.mutable_switches()) {
+    shorten(one);
+    one.clear_why();
+  }
+  std::ranges::for_each(*picture.mutable_hosts(), shorten);
+  std::ranges::for_each(*picture.mutable_links(), shorten);
+}
+
 } // namespace
+
+std::string Loop::doubt() const {
+  return is_in_doubt_ ? "the manager does not know whether it leads: this is from its memory"
+         : is_lost_   ? "the manager's store does not answer: this is from its memory"
+                      : awaits_claim_;
+}
+
+/// For those whom it can do nothing.
+std::string Loop::why_idle() const {
+  return awaits_claim_.empty() ? "the manager's store does not answer" : awaits_claim_;
+}
+
+/// Else another manager is to be asked: its memory may be old.
+void Loop::require_lead() const {
+  if (is_lost_ || is_over_ || !awaits_claim_.empty()) {
+    throw Refused(Code::unavailable, why_idle());
+  }
+}
 
 void Loop::require_operator(const Caller& caller) const {
   if (!caller.is_operator) {
@@ -55,10 +86,17 @@ void Loop::require_operator(const Caller& caller) const {
   }
 }
 
+/// An allocation's job is of whoever has its token, whatever his name is. Root has none.
+bool Loop::is_owner(const Caller& caller, const v1::JobRecord& record) {
+  const bool has_name = caller.is_operator || !caller.name.empty();
+  return record.request().allocation() == caller.allocation &&
+         (caller.allocation != 0 || (record.owner() == caller.name && has_name));
+}
+
 void Loop::end_job(const Caller& caller, std::uint64_t job, const std::string& why, Time now) {
   const auto found = records_.find(job);
   const bool is_his =
-      found != records_.end() && (caller.is_operator || found->second.owner() == caller.name);
+      found != records_.end() && (caller.is_operator || is_owner(caller, found->second));
   if (!is_his) { // as if it were not there
     throw Refused(Code::not_found, fmt::format("job: found {}; allowed: a job of the list", job));
   }
@@ -67,9 +105,7 @@ void Loop::end_job(const Caller& caller, std::uint64_t job, const std::string& w
                 ? fmt::format("{} ended it", caller.name.empty() ? "its owner" : caller.name)
                 : why,
             now);
-  if (is_lost_ || is_over_) { // a manager that leads is to be told
-    throw Refused(Code::unavailable, "the manager's store does not answer");
-  }
+  require_lead(); // which is to be told
   step(now);
 }
 
@@ -93,7 +129,7 @@ std::vector<std::uint64_t> Loop::drain(const Caller& caller, const v1::DrainRequ
   mark.set_who(caller.name.empty() ? "root" : caller.name);
   mark.set_why(request.why());
   if (!save({{key_of(request.kind(), request.name()), mark.SerializeAsString()}})) {
-    throw Refused(Code::unavailable, "the manager's store does not answer");
+    throw Refused(Code::unavailable, why_idle());
   }
   marks_[fmt::format("{}/{}", request.kind(), request.name())] = mark;
   std::vector<std::uint64_t> on_it;
@@ -129,21 +165,16 @@ void Loop::undrain(const Caller& caller, const v1::UndrainRequest& request, Time
                                                request.kind(), request.name()));
   }
   if (!save({{key_of(request.kind(), request.name()), std::nullopt}})) {
-    throw Refused(Code::unavailable, "the manager's store does not answer");
+    throw Refused(Code::unavailable, why_idle());
   }
   marks_.erase(name);
   step(now);
 }
 
 v1::PlanJobResponse Loop::plan(const Caller& caller, const v1::PlanJobRequest& asked) {
-  v1::HoldJobRequest request = asked.request();
+  v1::HoldJobRequest request = as_of(caller, asked.request());
   if (!asked.hosts().empty()) {
-    const auto names = plan::expand_names(asked.hosts(), plan::kMostVertices);
-    if (!names) {
-      throw Refused(Code::invalid,
-                    fmt::format("hosts: found '{}'; allowed: names as host[0-3]", asked.hosts()));
-    }
-    for (const std::string& name : *names) {
+    for (const std::string& name : hosts_in(asked.hosts())) {
       const auto endpoint = std::ranges::find_if(site_.endpoints, [&](const auto& entry) {
         return site_.topology().name(entry.second.host) == name;
       });
@@ -171,6 +202,7 @@ v1::PlanJobResponse Loop::plan(const Caller& caller, const v1::PlanJobRequest& a
   }
   const v1::JobRecord record = decide(caller, request, used);
   v1::PlanJobResponse response;
+  response.set_doubt(doubt());
   *response.mutable_hosts() = record.hosts();
   for (const v1::RingRecord& ring : record.rings()) {
     v1::PlannedTree& tree = *response.add_trees();
@@ -221,12 +253,14 @@ v1::Job Loop::job_of(const v1::JobRecord& record) const {
 std::vector<v1::Job> Loop::jobs(const Caller& caller) const {
   std::vector<v1::Job> jobs;
   for (const auto& [id, record] : records_) {
-    if (caller.is_operator || record.owner() == caller.name) {
+    if (caller.is_operator || is_owner(caller, record)) {
       jobs.push_back(job_of(record));
     }
   }
   for (const Waiter& waiter : waiters_) {
-    if (caller.is_operator || waiter.caller.name == caller.name) {
+    const bool is_his =
+        waiter.caller.name == caller.name && waiter.caller.allocation == caller.allocation;
+    if (caller.is_operator || is_his) {
       v1::Job& job = jobs.emplace_back();
       job.set_name(waiter.request.name());
       job.set_tenant(waiter.request.tenant());
@@ -304,10 +338,16 @@ v1::FabricPicture Loop::picture(const Caller& caller) const {
   picture.set_manager(identity_.manager);
   picture.set_term(fmt::format("{}.{}", identity_.term.epoch, identity_.term.number));
   picture.set_store_is_lost(is_lost_);
+  picture.set_doubt(doubt());
+  picture.set_is_in_doubt(is_in_doubt_);
+  picture.set_awaits_claim(!awaits_claim_.empty());
   const placement::Usage used = usage();
   draw_switches(used, picture);
   draw_hosts(picture);
   draw_links(caller, used, picture);
+  if (!caller.is_operator) {
+    leave_out_reasons(picture);
+  }
   for (v1::Job& job : jobs(caller)) {
     *picture.add_jobs() = std::move(job);
   }
@@ -319,10 +359,13 @@ std::string Loop::explain(const Caller& caller, const std::string& name) const {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
   const bool is_number = error == std::errc{} && end == name.data() + name.size();
   const auto record = is_number ? records_.find(id) : records_.end();
-  if (record != records_.end() && (caller.is_operator || record->second.owner() == caller.name)) {
+  if (record != records_.end() && (caller.is_operator || is_owner(caller, record->second))) {
     const v1::Job job = job_of(record->second);
     std::string text = fmt::format("job {} ({}) is {}: {}\n", id, job.name(), job.state(),
                                    explain_trees(record->second));
+    if (!record->second.allocation().empty()) {
+      text += fmt::format("it is of allocation {}\n", record->second.allocation());
+    }
     if (!job.why().empty()) {
       text += job.why() + "\n";
     }

@@ -7,10 +7,15 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace weir::jobs {
+
+inline constexpr const char* kFabricKey = "fabric";
+inline constexpr const char* kAllocationPrefix = "allocation/";
+inline constexpr std::size_t kMostRecordBytes = 1 << 20; // a store takes one and a half (etcd)
 
 inline std::string job_key(std::uint64_t id) {
   return fmt::format("job/{}", id);

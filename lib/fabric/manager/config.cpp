@@ -258,6 +258,26 @@ void check_tenants(const Reader& root, const jobs::Site& site) {
   }
 }
 
+/// They may do no more than grant and end: not by another list, and not as a host, to which tokens
+/// are issued.
+void check_schedulers(const Reader& root, const Config& config) {
+  for (const std::string& name : config.schedulers) {
+    const bool is_operator = std::ranges::find(config.operators, name) != config.operators.end();
+    const bool is_tenant = std::ranges::find(config.site.tenants, name, &jobs::Tenant::name) !=
+                           config.site.tenants.end();
+    const plan::VertexId vertex = config.site.topology().find(name);
+    const bool is_host = vertex != plan::kNone && config.site.topology().is_node(vertex);
+    if (name.empty() || is_operator || is_tenant || is_host) {
+      root.at("schedulers")
+          .fail(yaml::in_quotes(name) + (is_operator ? ", who is under operators"
+                                         : is_tenant ? ", who is under tenants"
+                                         : is_host   ? ", which is a host"
+                                                     : ""),
+                "common names that nobody else has");
+    }
+  }
+}
+
 } // namespace
 
 /// Switches keep it beside its term, on a line.
@@ -274,9 +294,9 @@ std::string name_of(const Reader& root) {
 
 Config load_config(const std::filesystem::path& file) {
   const Reader root = Reader::parse(text_of(file), file.string());
-  constexpr std::array<std::string_view, 10> keys{"fabric",  "name",     "listen", "tls",
-                                                  "store",   "topology", "trees",  "operators",
-                                                  "tenants", "metrics"};
+  constexpr std::array<std::string_view, 11> keys{"fabric",     "name",     "listen", "tls",
+                                                  "store",      "topology", "trees",  "operators",
+                                                  "schedulers", "tenants",  "metrics"};
   root.expect_map(keys);
   const std::filesystem::path topology =
       file.parent_path() / root.at("topology").text("the topology's file");
@@ -286,6 +306,7 @@ Config load_config(const std::filesystem::path& file) {
                 .sqlite = {},
                 .etcd = {},
                 .operators = names_in(root.at("operators"), "names"),
+                .schedulers = names_in(root.at("schedulers"), "names"),
                 .metrics = {},
                 .site = jobs::Site(plan::load_topology(topology))};
   read_store(root, config);
@@ -308,6 +329,7 @@ Config load_config(const std::filesystem::path& file) {
   read_switches(site, topology);
   check_listeners(root, config);
   check_tenants(root, site);
+  check_schedulers(root, config);
   return config;
 }
 

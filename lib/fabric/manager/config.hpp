@@ -34,7 +34,8 @@ struct Config {
   std::string sqlite;              // the store's file; empty: it is etcd
   std::optional<EtcdFiles> etcd;
   std::vector<std::string> operators;
-  std::string metrics; // "ADDRESS:PORT"; empty: none
+  std::vector<std::string> schedulers; // who may grant and end allocations, and nothing else
+  std::string metrics;                 // "ADDRESS:PORT"; empty: none
   jobs::Site site;
 };
 

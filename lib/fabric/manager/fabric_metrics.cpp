@@ -70,11 +70,15 @@ void add_lead(double leads, const Labels& who, Sheet& sheet) {
 }
 
 void add_manager(const v1::FabricPicture& picture, Sheet& sheet) {
-  add_lead(1,
+  add_lead(picture.awaits_claim() ? 0 : 1,
            {{"fabric", picture.fabric()}, {"manager", picture.manager()}, {"term", picture.term()}},
            sheet);
   sheet.begin("store_lost", "gauge", "1: the store does not answer");
   sheet.add({}, picture.store_is_lost() ? 1 : 0);
+  sheet.begin("in_doubt", "gauge", "1: the manager has led, and does not know whether it does");
+  sheet.add({}, picture.is_in_doubt() ? 1 : 0);
+  sheet.begin("awaits_claim", "gauge", "1: no orders are given before weirctl fabric claim");
+  sheet.add({}, picture.awaits_claim() ? 1 : 0);
 }
 
 void add_counts(const jobs::Loop::Counts& counts, Sheet& sheet) {
@@ -190,6 +194,15 @@ std::string metrics_of(const v1::FabricPicture& picture, const jobs::Loop::Count
   add_links(picture, sheet);
   add_switches(picture, sheet);
   add_hosts(picture, sheet);
+  return sheet.text();
+}
+
+std::string metrics_of(const std::optional<std::uint64_t>& standbys) {
+  Sheet sheet;
+  if (standbys) {
+    sheet.begin("standbys", "gauge", "managers that wait for the lead");
+    sheet.add({}, static_cast<double>(*standbys));
+  }
   return sheet.text();
 }
 

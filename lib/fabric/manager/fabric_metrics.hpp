@@ -4,6 +4,8 @@
 #include "jobs/loop.hpp"
 #include "manager/standby.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <weir/v1/fabric.pb.h>
 
@@ -12,5 +14,8 @@ namespace weir::manager {
 /// In Prometheus' text format.
 std::string metrics_of(const v1::FabricPicture& picture, const jobs::Loop::Counts& counts);
 std::string metrics_of(const Standby& standby);
+
+/// Of a leader: how many others wait. Nothing where that is not known.
+std::string metrics_of(const std::optional<std::uint64_t>& standbys);
 
 } // namespace weir::manager

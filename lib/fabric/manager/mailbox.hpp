@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -15,10 +16,23 @@ class Mailbox {
  public:
   using Work = std::function<void()>;
 
+  static constexpr std::size_t kMostCalls = 4096;
+
   void add(Work work) {
     const std::lock_guard lock(mutex_);
     works_.push_back(std::move(work));
     changed_.notify_one();
+  }
+
+  /// Of a caller, who can come again. False: so many wait, and it was not taken.
+  bool add_call(Work work) {
+    const std::lock_guard lock(mutex_);
+    if (works_.size() >= kMostCalls) {
+      return false;
+    }
+    works_.push_back(std::move(work));
+    changed_.notify_one();
+    return true;
   }
 
   /// No further work is taken out.

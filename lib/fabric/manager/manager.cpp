@@ -31,7 +31,12 @@ constexpr std::chrono::milliseconds kLook{200}; // at the time, where nothing el
 constexpr std::chrono::milliseconds kNoWait{0};
 constexpr std::chrono::milliseconds kLastCalls{500}; // calls under way get so long at the end
 constexpr std::chrono::seconds kViewPatience{2};
+constexpr std::chrono::seconds kStoreLearns{3}; // that another one leads
 constexpr int kMostRequestBytes = 1 << 20;
+constexpr std::size_t kMostBytes = std::size_t{512} << 20; // of all connections
+constexpr int kMostCalls = 256;                            // of one, at once
+constexpr int kHandshakeMs = 5'000;
+constexpr int kIdleMs = 60'000;       // without a call
 constexpr int kSignOfLifeMs = 30'000; // a client that does not answer is gone
 constexpr int kOwnersSignMs = 1'000;  // owners may ask so often whether the manager lives
 
@@ -84,7 +89,8 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials_for(const std::strin
     return grpc::InsecureServerCredentials();
   }
   grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+      config.schedulers.empty() ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY); // or a token
   options.pem_root_certs = contents_of(config.tls->client_authority);
   options.pem_key_cert_pairs = {
       {contents_of(config.tls->key), contents_of(config.tls->certificate)}};
@@ -94,7 +100,7 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials_for(const std::strin
 } // namespace
 
 struct Manager::Parts : jobs::Outside {
-  Parts(const Config& given, Note told);
+  Parts(const Config& given, jobs::Origin stored, Note told);
 
   void start_server();
   void end_server();
@@ -102,6 +108,7 @@ struct Manager::Parts : jobs::Outside {
   void try_to_lead(const store::Leadership& now);
   void begin_to_lead(const jobs::LeaderTerm& term);
   void lead();
+  bool is_followed() const;
   std::shared_ptr<const Answer> view();
 
   // What the loop has others do.
@@ -134,7 +141,13 @@ struct Manager::Parts : jobs::Outside {
     is_stopped = true;
   }
 
+  void begin_again(const std::string& why) override {
+    claimed = why;
+    is_stopped = true;
+  }
+
   const Config& config;
+  const jobs::Origin origin;
   const Note tell_note;
   const std::unique_ptr<store::Store> store;
   Mailbox mailbox;
@@ -143,11 +156,12 @@ struct Manager::Parts : jobs::Outside {
   std::optional<SwitchCalls> switches;
   std::unique_ptr<grpc::Server> server;
   std::string fenced;
+  std::string claimed;
   std::atomic<bool> is_stopped{false};
 };
 
-Manager::Parts::Parts(const Config& given, Note told)
-    : config(given), tell_note(std::move(told)), store(open_store(given)),
+Manager::Parts::Parts(const Config& given, jobs::Origin stored, Note told)
+    : config(given), origin(stored), tell_note(std::move(told)), store(open_store(given)),
       service(given, mailbox,
               {[this] { return loop ? &*loop : nullptr; },
                [this] {
@@ -189,6 +203,10 @@ void Manager::Parts::start_server() {
   }
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostRequestBytes);
+  builder.SetResourceQuota(grpc::ResourceQuota("weir.manager").Resize(kMostBytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSignOfLifeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kSignOfLifeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -226,8 +244,8 @@ void Manager::Parts::end_server() {
   ending.join();
 }
 
-Manager::Manager(const Config& config, Note note)
-    : parts_(std::make_unique<Parts>(config, std::move(note))) {
+Manager::Manager(const Config& config, jobs::Origin origin, Note note)
+    : parts_(std::make_unique<Parts>(config, origin, std::move(note))) {
   parts_->start_server();
 }
 
@@ -266,7 +284,7 @@ void Manager::Parts::begin_to_lead(const jobs::LeaderTerm& term) {
   loop.emplace(config.site, *store, *this, jobs::Loop::Identity{config.name, term});
   tell_note("leads", fmt::format("{} leads the fabric {} with term {}.{}", config.name,
                                  config.site.fabric, term.epoch, term.number));
-  loop->begin(store::boot_time_ms());
+  loop->begin(store::boot_time_ms(), origin);
 }
 
 void Manager::Parts::lead() {
@@ -280,11 +298,25 @@ void Manager::Parts::lead() {
   }
 }
 
-std::string Manager::run() {
+/// A switch may know of a new leader before this store does. If the store stays with it, the switch
+/// has heard of another store, or this one is an old one: somebody has to look.
+bool Manager::Parts::is_followed() const {
+  const auto end = std::chrono::steady_clock::now() + kStoreLearns;
+  while (config.etcd && std::chrono::steady_clock::now() < end) {
+    if (store->leadership().standing != store::Standing::leads) {
+      return true;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return false;
+}
+
+Manager::End Manager::run() {
   parts_->stand_by();
   parts_->lead();
   parts_->end_server();
-  return parts_->fenced;
+  const bool is_fenced = !parts_->fenced.empty();
+  return {parts_->fenced, is_fenced && parts_->is_followed(), parts_->claimed};
 }
 
 void Manager::stop() {
@@ -298,7 +330,8 @@ std::shared_ptr<const Manager::Answer> Manager::Parts::view() {
   view->drawn = std::chrono::system_clock::now();
   if (loop) {
     view->picture = loop->picture({.name = "", .is_operator = true});
-    view->metrics = metrics_of(view->picture, loop->counts());
+    view->metrics =
+        metrics_of(view->picture, loop->counts()) + metrics_of(store->leadership().standbys);
   } else if (!is_stopped) {
     view->standby = Standby{config.site.fabric, config.name, leader_name(store->leadership())};
     view->metrics = metrics_of(*view->standby);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "jobs/loop.hpp"
 #include "manager/config.hpp"
 #include "manager/standby.hpp"
 
@@ -19,16 +20,23 @@ class Manager {
   /// Told a word that programs look for, and a sentence.
   using Note = std::function<void(const std::string& kind, const std::string& sentence)>;
 
-  /// Opens the store and listens. `config` outlives it. Throws std::runtime_error.
-  Manager(const Config& config, Note note);
+  /// Opens the store, whose content comes from `origin`, and listens. `config` outlives it. Throws
+  /// std::runtime_error.
+  Manager(const Config& config, jobs::Origin origin, Note note);
   ~Manager();
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
+  struct End {
+    std::string fenced; // why it leads no more; empty: it was stopped
+    // Its store, too, says that it leads no more: started anew it stands by.
+    bool is_followed = false;
+    std::string claimed; // who has claimed the fabric: started anew it leads; empty: nobody
+  };
+
   /// Stands by while another one leads; then takes the next term, and leads until stop(), or until
-  /// another manager has the fabric. Returns why it is fenced; empty: it was stopped. Throws
-  /// std::runtime_error for a store that makes no sense.
-  std::string run();
+  /// another manager has the fabric. Throws std::runtime_error for a store that makes no sense.
+  End run();
 
   /// Any thread, or a signal's handler by way of one.
   void stop();

@@ -21,6 +21,20 @@ std::string_view words_of(std::string_view state) {
                               : "is not reached";
 }
 
+void look_at_lead(const v1::FabricPicture& picture, std::vector<Finding>& findings) {
+  if (picture.is_in_doubt()) { // its store does not answer either
+    findings.push_back({Weight::trouble, "in doubt: the manager does not know whether it leads; "
+                                         "all of this is from its memory"});
+  } else if (picture.store_is_lost()) {
+    findings.push_back(
+        {Weight::trouble, "the manager's store does not answer: all of this is from its memory"});
+  }
+  if (picture.awaits_claim()) {
+    findings.push_back(
+        {Weight::trouble, "the manager gives no orders: it waits for weirctl fabric claim"});
+  }
+}
+
 void look_at_switches(const v1::FabricPicture& picture, std::vector<Finding>& findings) {
   for (const v1::PictureSwitch& one : picture.switches()) {
     if (!one.drained().empty()) {
@@ -66,6 +80,13 @@ void look_at_jobs(const v1::FabricPicture& picture, std::vector<Finding>& findin
 
 } // namespace
 
+std::string lead_of(const v1::FabricPicture& picture) {
+  const std::string who = fmt::format("{}, term {}", picture.manager(), picture.term());
+  return picture.is_in_doubt()    ? fmt::format("in doubt whether led by {}", who)
+         : picture.awaits_claim() ? fmt::format("led by nobody: {}, waits for a claim", who)
+                                  : fmt::format("led by {}", who);
+}
+
 std::ptrdiff_t rank_of(const v1::Job& job, const std::string& host) {
   return std::ranges::find(job.hosts(), host) - job.hosts().begin();
 }
@@ -87,10 +108,7 @@ std::string title_of(const v1::Job& job) {
 
 std::vector<Finding> findings_of(const v1::FabricPicture& picture) {
   std::vector<Finding> findings;
-  if (picture.store_is_lost()) {
-    findings.push_back(
-        {Weight::trouble, "the manager's store does not answer: all of this is from its memory"});
-  }
+  look_at_lead(picture, findings);
   look_at_switches(picture, findings);
   look_at_links(picture, findings);
   look_at_hosts(picture, findings);

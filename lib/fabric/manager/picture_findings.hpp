@@ -24,6 +24,9 @@ struct Finding {
 /// reasons are texts of people, for operators (`weirctl fabric why`).
 std::vector<Finding> findings_of(const v1::FabricPicture& picture);
 
+/// "led by mgr1, term 1.7", or what is so instead; not escaped.
+std::string lead_of(const v1::FabricPicture& picture);
+
 /// "down", "drained", or nothing where all is well.
 std::string_view state_of(const v1::PictureLink& link);
 

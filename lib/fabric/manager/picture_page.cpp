@@ -162,9 +162,8 @@ std::string page_of(const v1::FabricPicture& picture, std::chrono::system_clock:
   const std::vector<Finding> findings = findings_of(picture);
   const bool is_well = findings.empty() || findings.front().weight != Weight::trouble;
   return head_of(fmt::format("{} {}", is_well ? "✓" : "⚠", picture.fabric())) +
-         fmt::format("<header><h1>{}</h1>\n<p>led by {}, term {}, {}</p></header>\n",
-                     escaped(picture.fabric()), escaped(picture.manager()), escaped(picture.term()),
-                     time_of(drawn)) +
+         fmt::format("<header><h1>{}</h1>\n<p>{}, {}</p></header>\n", escaped(picture.fabric()),
+                     escaped(lead_of(picture)), time_of(drawn)) +
          findings_list(findings) +
          "<section class=\"picture\" id=\"picture\" tabindex=\"0\" aria-label=\"picture\">\n" +
          svg_of(picture, SvgUse::page) + "</section>\n<div class=\"lists\">\n" +

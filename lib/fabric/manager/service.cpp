@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "manager/service.hpp"
 
+#include "jobs/words.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
+#include <grpc/grpc_security_constants.h>
 #include <optional>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -16,50 +20,72 @@ namespace {
 using jobs::Code;
 using jobs::Outcome;
 
+// gRPC has no more room for words than 8 KiB, in which a letter may take three times its bytes.
+constexpr std::size_t kMostWords = 2048;
+
 grpc::Status status_of(const Outcome& outcome) {
+  const std::string words = jobs::beginning_of(outcome.words, kMostWords);
   switch (outcome.code) {
   case Code::ok:
     return grpc::Status::OK;
   case Code::invalid:
-    return {grpc::StatusCode::INVALID_ARGUMENT, outcome.words};
+    return {grpc::StatusCode::INVALID_ARGUMENT, words};
   case Code::not_allowed:
-    return {grpc::StatusCode::PERMISSION_DENIED, outcome.words};
+    return {grpc::StatusCode::PERMISSION_DENIED, words};
   case Code::exhausted:
-    return {grpc::StatusCode::RESOURCE_EXHAUSTED, outcome.words};
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, words};
   case Code::impossible:
-    return {grpc::StatusCode::FAILED_PRECONDITION, outcome.words};
+    return {grpc::StatusCode::FAILED_PRECONDITION, words};
   case Code::not_found:
-    return {grpc::StatusCode::NOT_FOUND, outcome.words};
+    return {grpc::StatusCode::NOT_FOUND, words};
   case Code::aborted:
   case Code::refused:
-    return {grpc::StatusCode::ABORTED, outcome.words};
+    return {grpc::StatusCode::ABORTED, words};
   case Code::over:
   case Code::no_answer:
   case Code::unavailable:
     break;
   }
-  return {grpc::StatusCode::UNAVAILABLE, outcome.words};
+  return {grpc::StatusCode::UNAVAILABLE, words};
+}
+
+std::string property_of(const grpc::CallbackServerContext& context, const char* name) {
+  const auto values = context.auth_context()->FindPropertyValues(name);
+  return values.empty() ? "" : std::string(values.front().data(), values.front().size());
+}
+
+/// By a token, whatever his name is.
+Door door_of(std::uint64_t allocation) {
+  return allocation == 0 ? Door::users : Door::anybody;
 }
 
 /// Who comes by a Unix socket is root, or the manager's own user: the socket's mode says so. Else
-/// the certificate's common name decides.
-jobs::Caller caller_of(const grpc::CallbackServerContext& context, const Config& config) {
-  const auto names = context.auth_context()->FindPropertyValues("x509_common_name");
-  if (!context.auth_context()->IsPeerAuthenticated()) {
+/// the certificate's common name decides; there may be none.
+jobs::Caller caller_of(const grpc::CallbackServerContext& context, const Config& config,
+                       Door door) {
+  const bool is_local = context.peer().starts_with("unix:") &&
+                        property_of(context, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) !=
+                            GRPC_SSL_TRANSPORT_SECURITY_TYPE;
+  if (is_local) {
     return {.name = "", .is_operator = true};
   }
-  const std::string name =
-      names.empty() ? "" : std::string(names.front().data(), names.front().size());
-  const bool is_operator = std::ranges::find(config.operators, name) != config.operators.end();
-  const bool is_tenant = std::ranges::find(config.site.tenants, name, &jobs::Tenant::name) !=
-                         config.site.tenants.end();
-  if (!is_operator && !is_tenant) {
+  const std::string name = property_of(context, GRPC_X509_CN_PROPERTY_NAME);
+  const auto is_in = [&](const std::vector<std::string>& names) {
+    return !name.empty() && std::ranges::find(names, name) != names.end();
+  };
+  const bool is_tenant =
+      !name.empty() && std::ranges::find(config.site.tenants, name, &jobs::Tenant::name) !=
+                           config.site.tenants.end();
+  jobs::Caller caller{.name = name,
+                      .is_operator = is_in(config.operators),
+                      .is_scheduler = is_in(config.schedulers)};
+  if (door == Door::users && !caller.is_operator && !is_tenant) {
     throw jobs::Loop::Refused(Code::not_allowed,
                               fmt::format("certificate: found the common name '{}'; allowed: a "
                                           "name under operators or under tenants",
                                           name));
   }
-  return {.name = name, .is_operator = is_operator};
+  return caller;
 }
 
 /// Who may ask nothing hears so of the manager that leads: another one may have another file.
@@ -68,12 +94,34 @@ struct Asker {
   Outcome refused;
 };
 
-Asker asker_of(const grpc::CallbackServerContext& context, const Config& config) {
+Asker asker_of(const grpc::CallbackServerContext& context, const Config& config, Door door) {
   try {
-    return {caller_of(context, config), {}};
+    return {caller_of(context, config, door), {}};
   } catch (const jobs::Loop::Refused& refused) {
     return {std::nullopt, {refused.code(), refused.what()}};
   }
+}
+
+/// Throws Refused for a token that is none.
+template <typename Request>
+jobs::Caller who_asks(const jobs::Loop& loop, const jobs::Caller& caller, const Request& request) {
+  return request.allocation() == 0 ? caller
+                                   : loop.bearer_of(caller, request.allocation(), request.token());
+}
+
+/// Throws Refused.
+std::string new_token() {
+  constexpr std::size_t bytes = 32;
+  std::string token(bytes, '\0');
+  if (getentropy(token.data(), token.size()) != 0) {
+    throw jobs::Loop::Refused(Code::unavailable, "the kernel gives no random bytes");
+  }
+  return token;
+}
+
+Outcome too_many_calls() {
+  return {Code::unavailable,
+          fmt::format("{} calls wait for the manager's answer; come again", Mailbox::kMostCalls)};
 }
 
 class Answer : public grpc::ServerUnaryReactor {
@@ -160,15 +208,20 @@ grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerCon
     holder = new Holder(*this, call);
     holders_[call] = holder;
   }
-  mailbox_.add([this, call, asker = asker_of(*context, config_), request = *request] {
-    if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
-      end(call, no_leader());
-    } else if (asker.caller) {
-      loop->on_hold(call, *asker.caller, request, store::boot_time_ms());
-    } else {
-      end(call, asker.refused);
-    }
-  });
+  const bool is_taken = mailbox_.add_call(
+      [this, call, asker = asker_of(*context, config_, door_of(request->allocation())),
+       request = *request] {
+        if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
+          end(call, no_leader());
+        } else if (asker.caller) {
+          loop->on_hold(call, *asker.caller, request, store::boot_time_ms());
+        } else {
+          end(call, asker.refused);
+        }
+      });
+  if (!is_taken) {
+    end(call, too_many_calls());
+  }
   return holder;
 }
 
@@ -207,45 +260,58 @@ void Service::forget(jobs::CallId call) {
 
 /// Does `work(loop, caller)` by the mailbox's thread, and ends the call with what it throws.
 template <typename Work>
-grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work work) {
+grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work work,
+                                            Door door) {
   auto* const answer = new Answer;
-  mailbox_.add([this, answer, asker = asker_of(*context, config_), work = std::move(work)] {
-    Outcome outcome;
-    try {
-      if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
-        outcome = no_leader();
-      } else if (asker.caller) {
-        work(*loop, *asker.caller);
-      } else {
-        outcome = asker.refused;
-      }
-    } catch (const jobs::Loop::Refused& refused) {
-      outcome = {refused.code(), refused.what()};
-    }
-    answer->Finish(status_of(outcome));
-  });
+  const bool is_taken = mailbox_.add_call(
+      [this, answer, asker = asker_of(*context, config_, door), work = std::move(work)] {
+        Outcome outcome;
+        try {
+          if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
+            outcome = no_leader();
+          } else if (asker.caller) {
+            work(*loop, *asker.caller);
+          } else {
+            outcome = asker.refused;
+          }
+        } catch (const jobs::Loop::Refused& refused) {
+          outcome = {refused.code(), refused.what()};
+        }
+        answer->Finish(status_of(outcome));
+      });
+  if (!is_taken) {
+    answer->Finish(status_of(too_many_calls()));
+  }
   return answer;
 }
 
 grpc::ServerUnaryReactor* Service::EndJob(grpc::CallbackServerContext* context,
                                           const v1::EndJobRequest* request, v1::EndJobResponse*) {
-  return answered(context, [request](jobs::Loop& loop, const jobs::Caller& caller) {
-    loop.end_job(caller, request->job(), request->why(), store::boot_time_ms());
-  });
+  return answered(
+      context,
+      [request](jobs::Loop& loop, const jobs::Caller& caller) {
+        loop.end_job(who_asks(loop, caller, *request), request->job(), request->why(),
+                     store::boot_time_ms());
+      },
+      door_of(request->allocation()));
 }
 
 grpc::ServerUnaryReactor* Service::PlanJob(grpc::CallbackServerContext* context,
                                            const v1::PlanJobRequest* request,
                                            v1::PlanJobResponse* response) {
-  return answered(context, [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
-    *response = loop.plan(caller, *request);
-  });
+  return answered(
+      context,
+      [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+        *response = loop.plan(who_asks(loop, caller, request->request()), *request);
+      },
+      door_of(request->request().allocation()));
 }
 
 grpc::ServerUnaryReactor* Service::ListJobs(grpc::CallbackServerContext* context,
                                             const v1::ListJobsRequest*,
                                             v1::ListJobsResponse* response) {
   return answered(context, [response](jobs::Loop& loop, const jobs::Caller& caller) {
+    response->set_doubt(loop.doubt());
     for (v1::Job& job : loop.jobs(caller)) {
       *response->add_jobs() = std::move(job);
     }
@@ -265,6 +331,7 @@ grpc::ServerUnaryReactor* Service::Explain(grpc::CallbackServerContext* context,
                                            v1::ExplainResponse* response) {
   return answered(context, [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
     response->set_text(loop.explain(caller, request->name()));
+    response->set_doubt(loop.doubt());
   });
 }
 
@@ -284,6 +351,65 @@ grpc::ServerUnaryReactor* Service::Undrain(grpc::CallbackServerContext* context,
   return answered(context, [request](jobs::Loop& loop, const jobs::Caller& caller) {
     loop.undrain(caller, *request, store::boot_time_ms());
   });
+}
+
+grpc::ServerUnaryReactor* Service::Claim(grpc::CallbackServerContext* context,
+                                         const v1::ClaimRequest*, v1::ClaimResponse* response) {
+  return answered(context, [response](jobs::Loop& loop, const jobs::Caller& caller) {
+    *response = loop.claim(caller, store::boot_time_ms());
+  });
+}
+
+grpc::ServerUnaryReactor* Service::GrantAllocation(grpc::CallbackServerContext* context,
+                                                   const v1::GrantAllocationRequest* request,
+                                                   v1::GrantAllocationResponse* response) {
+  return answered(
+      context,
+      [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+        response->set_allocation(loop.grant(caller, *request, store::boot_time_ms()));
+      },
+      Door::anybody);
+}
+
+grpc::ServerUnaryReactor* Service::EndAllocation(grpc::CallbackServerContext* context,
+                                                 const v1::EndAllocationRequest* request,
+                                                 v1::EndAllocationResponse* response) {
+  return answered(
+      context,
+      [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+        for (const std::uint64_t job :
+             loop.end_allocation(caller, request->name(), store::boot_time_ms())) {
+          response->add_jobs(job);
+        }
+      },
+      Door::anybody);
+}
+
+grpc::ServerUnaryReactor* Service::IssueToken(grpc::CallbackServerContext* context,
+                                              const v1::IssueTokenRequest* request,
+                                              v1::IssueTokenResponse* response) {
+  return answered(
+      context,
+      [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+        const std::string token = new_token();
+        response->set_allocation(loop.issue_token(caller, request->name(), token));
+        response->set_token(token);
+      },
+      Door::anybody);
+}
+
+grpc::ServerUnaryReactor* Service::ListAllocations(grpc::CallbackServerContext* context,
+                                                   const v1::ListAllocationsRequest*,
+                                                   v1::ListAllocationsResponse* response) {
+  return answered(
+      context,
+      [response](jobs::Loop& loop, const jobs::Caller& caller) {
+        response->set_doubt(loop.doubt());
+        for (v1::Allocation& allocation : loop.allocations(caller)) {
+          *response->add_allocations() = std::move(allocation);
+        }
+      },
+      Door::anybody);
 }
 
 } // namespace weir::manager

@@ -15,6 +15,12 @@
 
 namespace weir::manager {
 
+/// Whom a call lets in.
+enum class Door : std::uint8_t {
+  users,   // operators and tenants
+  anybody, // the loop looks at the name, or at a token
+};
+
 /// weir.v1.Fabric. Calls come by gRPC's threads; what they ask is done by the thread that has the
 /// mailbox, to which alone the loop belongs.
 class Service : public v1::Fabric::CallbackService {
@@ -52,6 +58,22 @@ class Service : public v1::Fabric::CallbackService {
   grpc::ServerUnaryReactor* Undrain(grpc::CallbackServerContext* context,
                                     const v1::UndrainRequest* request,
                                     v1::UndrainResponse* response) override;
+  grpc::ServerUnaryReactor* Claim(grpc::CallbackServerContext* context,
+                                  const v1::ClaimRequest* request,
+                                  v1::ClaimResponse* response) override;
+
+  grpc::ServerUnaryReactor* GrantAllocation(grpc::CallbackServerContext* context,
+                                            const v1::GrantAllocationRequest* request,
+                                            v1::GrantAllocationResponse* response) override;
+  grpc::ServerUnaryReactor* EndAllocation(grpc::CallbackServerContext* context,
+                                          const v1::EndAllocationRequest* request,
+                                          v1::EndAllocationResponse* response) override;
+  grpc::ServerUnaryReactor* IssueToken(grpc::CallbackServerContext* context,
+                                       const v1::IssueTokenRequest* request,
+                                       v1::IssueTokenResponse* response) override;
+  grpc::ServerUnaryReactor* ListAllocations(grpc::CallbackServerContext* context,
+                                            const v1::ListAllocationsRequest* request,
+                                            v1::ListAllocationsResponse* response) override;
 
   // By the mailbox's thread: to a call HoldJob, if it is still there.
   void tell(jobs::CallId call, const v1::JobEvent& event);
@@ -63,7 +85,8 @@ class Service : public v1::Fabric::CallbackService {
   class Holder;
 
   template <typename Work>
-  grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work work);
+  grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work work,
+                                     Door door = Door::users);
   void forget(jobs::CallId call);
   jobs::Outcome no_leader() const;
 

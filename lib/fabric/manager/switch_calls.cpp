@@ -130,7 +130,8 @@ struct Counted {
   const std::shared_ptr<Parts> parts;
 };
 
-/// Calls `tell(events, outcome, request, response)` by the mailbox when the answer is there.
+/// Calls `tell(events, outcome, request, response)` by the mailbox when the answer is there. A
+/// refusal has it in its details.
 template <typename Parts, typename Request, typename Response, typename Tell>
 void ask(const std::shared_ptr<Parts>& parts, SwitchIndex at, Method<Request, Response> method,
          const Request& given, Tell tell) {
@@ -151,6 +152,9 @@ void ask(const std::shared_ptr<Parts>& parts, SwitchIndex at, Method<Request, Re
   (parts->stubs[at]->async()->*method)(
       &call->context, &said->request, &said->response,
       [parts, call, said, tell](const grpc::Status& status) {
+        if (!status.ok()) {
+          said->response.ParseFromString(status.error_details());
+        }
         parts->mailbox.add([parts, said, tell, outcome = outcome_of(status)] {
           tell(parts->events, outcome, said->request, said->response);
         });

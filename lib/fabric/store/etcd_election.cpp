@@ -16,6 +16,7 @@ constexpr std::int64_t kLeaseSeconds = 5;
 constexpr std::uint64_t kLeaseMs = kLeaseSeconds * 1000;
 constexpr std::chrono::milliseconds kBeat{1000}; // between two signs of life
 constexpr std::uint64_t kHeardMs = 3000;
+constexpr unsigned kCountBeats = 5; // between two counts; who dies keeps his key as long
 
 } // namespace
 
@@ -82,7 +83,7 @@ Leadership EtcdElection::leadership() const {
   const std::lock_guard lock(mutex_);
   const bool is_late = boot_time_ms() >= heard_ms_ + kLeaseMs;
   return {standing_ == Standing::leads && is_late ? Standing::in_doubt : standing_,
-          static_cast<std::uint64_t>(key_.revision), leader_, trouble_};
+          static_cast<std::uint64_t>(key_.revision), leader_, standbys_, trouble_};
 }
 
 void EtcdElection::note_answer(const grpc::Status& status) {
@@ -182,11 +183,15 @@ bool EtcdElection::win() {
 }
 
 void EtcdElection::hold() {
-  while (pause()) {
-    if (keep_alive() == Pulse::gone) {
+  for (unsigned beat = 0; pause(); ++beat) {
+    const Pulse pulse = keep_alive();
+    if (pulse == Pulse::gone) {
       look_for_leader();
       lose();
       return;
+    }
+    if (pulse == Pulse::alive && beat % kCountBeats == 0) {
+      count_standbys();
     }
   }
 }
@@ -219,6 +224,22 @@ void EtcdElection::look_for_leader() {
   const bool is_answered = calls_.ask("/etcdserverpb.KV/Range", request, response).ok();
   const std::lock_guard lock(mutex_);
   leader_ = is_answered && response.kvs_size() != 0 ? response.kvs(0).value() : "";
+}
+
+/// Each that wants to lead has a key, the leader too. The member that is asked answers alone: that
+/// the others agree, it shows by keeping the lease.
+void EtcdElection::count_standbys() {
+  etcdserverpb::RangeRequest request;
+  etcdserverpb::RangeResponse response;
+  request.set_key(name_ + "/");
+  request.set_range_end(name_ + "0");
+  request.set_count_only(true);
+  request.set_serializable(true);
+  const bool is_answered = calls_.ask("/etcdserverpb.KV/Range", request, response).ok();
+  const std::lock_guard lock(mutex_);
+  standbys_ = is_answered && response.count() != 0
+                  ? std::optional(static_cast<std::uint64_t>(response.count()) - 1)
+                  : std::nullopt;
 }
 
 void EtcdElection::revoke() {

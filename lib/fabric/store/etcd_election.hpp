@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -49,6 +50,7 @@ class EtcdElection {
   void hold();
   Pulse keep_alive();
   void look_for_leader();
+  void count_standbys();
   void revoke();
   bool pause();
   bool is_stopped() const;
@@ -64,6 +66,7 @@ class EtcdElection {
   Key key_;
   std::string leader_;
   std::string trouble_;
+  std::optional<std::uint64_t> standbys_;
   std::uint64_t heard_ms_ = 0; // when the last question was asked that the lease's keeper answered
   bool is_stopped_ = false;
   std::thread thread_; // the last: it uses all others

@@ -28,7 +28,8 @@ struct Leadership {
   Standing standing = Standing::leads;
   std::uint64_t number = 0; // higher than each before; 0: the store does not count them
   std::string leader;       // as it calls itself; empty: not known
-  std::string trouble;      // what the store said last, if it has refused something
+  std::optional<std::uint64_t> standbys; // others that wait for the lead; none: not known
+  std::string trouble;                   // what the store said last, if it has refused something
 };
 
 struct Item {
