@@ -73,6 +73,14 @@ std::vector<Option> rank_rows(host::GroupOptions& group) {
   };
 }
 
+void leave_rings_open(host::GroupOptions& group, std::string_view count) {
+  const bool is_offered = count == "offered";
+  group.ring_ids = is_offered ? host::RingIds::offered : host::RingIds::open;
+  group.rings = host::open_rings(
+      is_offered ? host::kMostOfferedRings
+                 : number<std::size_t>("ring-count", count, 1, host::kMostOpenRings));
+}
+
 /// Which rings, and who makes them.
 std::vector<Option> ring_rows(host::GroupOptions& group) {
   return {
@@ -82,12 +90,9 @@ std::vector<Option> ring_rows(host::GroupOptions& group) {
          group.ring_ids = host::RingIds::given;
        }},
       {"ring-count", "N",
-       "instead of --ring: so many rings; a switch that makes them chooses the ids (default 1)",
-       [&](auto v) {
-         group.rings =
-             host::open_rings(number<std::size_t>("ring-count", v, 1, host::kMostOpenRings));
-         group.ring_ids = host::RingIds::open;
-       }},
+       "instead of --ring: so many rings; a switch that makes them chooses the ids. 'offered': as "
+       "many as it has workers (default 1)",
+       [&](auto v) { leave_rings_open(group, v); }},
       {"switch", "ADDRESS",
        "unix:/PATH or HOST:PORT of the switch that makes the rings, for this job only; rank 0's "
        "counts (default: $WEIR_SWITCH, else the rings are configured)",

@@ -8,11 +8,11 @@
 #include "host/api/device.hpp"
 #include "host/api/group.hpp"
 #include "host/transport/host_eal.hpp"
+#include "local_ranks.hpp"
 #include "output.hpp"
 #include "usage_error.hpp"
 #include "worker/group_lines.hpp"
 #include "worker/group_trees.hpp"
-#include "worker/local_ranks.hpp"
 #include "worker/options.hpp"
 #include "worker/single_job.hpp"
 #include "worker/sparse_job.hpp"
@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
     if (options.local_ranks == 1) {
       return run_rank(options, options.group.rank);
     }
-    return app::run_local_ranks(options.group.rank, options.local_ranks,
+    return app::run_local_ranks("weir-worker", options.group.rank, options.local_ranks,
                                 [&](std::uint16_t rank) { return run_rank(options, rank); });
   });
 }

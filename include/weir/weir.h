@@ -140,6 +140,11 @@ typedef int (*weir_all_gather_function)(void* user, const void* in, size_t bytes
 /* Of a handle that weir_listen makes. */
 #define WEIR_HANDLE_BYTES 128
 
+/* In place of a number of rings, with `rings` NULL: as many as the switch that makes them has
+ * workers for rings, at most 8; of a fabric's manager, as many as share no link between switches.
+ * Where the rings are configured: ring 1. */
+#define WEIR_RINGS_OFFERED ((size_t)-1)
+
 /* All ranks give the same values, except for `rank`, `secret`'s address, `all_gather_user`,
  * `progress`, `listener`, `handle`, and all that begins with `switch_`. They compare them when they
  * meet. */
@@ -153,7 +158,7 @@ typedef struct weir_group_options {
   /* Ids, as configured in the switch. NULL: rings 1 .. ring_count, or so many with ids that the
    * switch chooses if it makes them. */
   const uint32_t* rings;
-  size_t ring_count;      /* 0 with rings NULL: 1 */
+  size_t ring_count;      /* 0 with rings NULL: 1; or WEIR_RINGS_OFFERED */
   uint32_t window;        /* messages, as configured in the switch */
   uint32_t message_bytes; /* 40-byte header included; likewise */
   uint32_t path_mtu;      /* 256, 512, 1024, 2048 or 4096 */

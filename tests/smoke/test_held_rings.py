@@ -85,7 +85,8 @@ def wait_for_chosen_ring(lab: Lab) -> int:
 def held_rings(lab: Lab) -> None:
     """A job's rings come with it and go with it: one, two, with an id of the switch's and with one of its own."""
     switch, outside = switch_and_hosts(lab, with_room(lab))
-    for options, made in ((("--repeat", "3"), 1), (("--ring-count", "2"), 3), (("--ring", "0"), 4), (("--ring", "5,3"), 6)):
+    for options, made in ((("--repeat", "3"), 1), (("--ring-count", "2"), 3), (("--ring", "0"), 4), (("--ring", "5,3"), 6),
+                          (("--ring-count", "offered"), 7)):
         check(start(lab, outside, *options, module=None), "algorithm=switch verified=every_element")
         wait_for_rings(lab, 7)
         wait_for(lambda made=made: switch.output().count(ENDED) == made, 20, f"{ENDED}: not {made} times")
@@ -111,15 +112,15 @@ def lcores_of_rings(switch: Weir) -> list[int]:
 
 @smoke_test("parallel-rings")
 def parallel_rings(lab: Lab) -> None:
-    """A job's two rings have a worker each, whether the file has them or the switch makes them. Frames of both come by
-    any lcore, and all sums are right."""
+    """A job's two rings have a worker each, whether the file has them or the switch makes as many as it offers. Frames of
+    both come by any lcore, and all sums are right."""
     rings = ring_7().replace("id: 7\n", "id: 7\n    parallel: 2\n")
     memory = NO_HUGEPAGES.replace("256", "512")
     config = configuration(ring_ports(), lcores_of(("01", "01", "01"), "yield"), rings, memory) + room(lab, 2)
     switch, outside = switch_and_hosts(lab, config)
     expect(lcores_of_rings(switch) == [0, 1], f"rings 7 and 8: {lcores_of_rings(switch)}")
     check(start(lab, outside, "--ring", "7,8", "--repeat", "3", switch=""), "algorithm=switch verified=every_element")
-    ranks = start(lab, outside, "--ring-count", "2", *LONG)
+    ranks = start(lab, outside, "--ring-count", "offered", *LONG)
     wait_for(lambda: len(rings_of(lab)) == 4, 20, "no two rings were made")
     expect(lcores_of_rings(switch) == [0, 0, 1, 1], f"two more rings: {lcores_of_rings(switch)}")
     ranks[0].process.send_signal(signal.SIGKILL)

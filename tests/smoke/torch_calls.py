@@ -340,7 +340,7 @@ def put_numbers_into_names(rank: int) -> None:
 
 
 def refuse_what_is_wrong() -> None:
-    for wrong in ({"transport": "tcp"}, {"fallback": "gloo"}, {"rings": ()}):
+    for wrong in ({"transport": "tcp"}, {"fallback": "gloo"}, {"rings": ()}, {"rings": "some"}):
         try:
             weir_torch.Options(**wrong)
         except ValueError as error:

@@ -27,20 +27,19 @@ std::vector<std::uint32_t> configured_rings() {
   return rings;
 }
 
-weir_hold* hold(const weir_hold_order*, std::uint32_t* id, char* why, std::size_t why_bytes) {
+weir_hold* hold(const weir_hold_order*, weir_held_ring* held, char* why, std::size_t why_bytes) {
   static const std::vector<std::uint32_t> rings = configured_rings();
-  static std::atomic<std::size_t> held = 0;
-  const std::size_t number = held++;
+  static std::atomic<std::size_t> taken = 0;
+  const std::size_t number = taken++;
   if (number >= rings.size()) {
     std::snprintf(why, why_bytes, "CONFIGURED_RINGS has %zu", rings.size());
     return nullptr;
   }
-  *id = rings[number];
+  *held = {rings[number], 1};
   return new weir_hold;
 }
 
-weir_hold* hold_job(const weir_hold_order*, std::uint32_t*, std::size_t, char* why,
-                    std::size_t why_bytes) {
+weir_hold* hold_job(const weir_hold_order*, weir_job_rings*, char* why, std::size_t why_bytes) {
   std::snprintf(why, why_bytes, "there is no manager");
   return nullptr;
 }

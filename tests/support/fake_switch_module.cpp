@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// In place of libweir_switch.so. It writes what it is asked to a file, a line each. The address
-/// says which file, and what a switch there does:
+/// says which file, and what a switch there does, which has three workers:
 ///   unix:FILE           makes each ring, with the id 40 + the number of the line if it may choose
 ///   unix:FILE:refuse    makes one ring and no second
 ///   unix:FILE:end       makes each ring and ends it at once
@@ -9,6 +9,7 @@
 
 #include "host/switch_rings/module.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -26,6 +27,8 @@ namespace {
 
 constexpr std::string_view kScheme = "unix:";
 constexpr std::uint32_t kBeforeFirstId = 40;
+constexpr std::uint32_t kWorkers = 3;
+constexpr std::size_t kRoom = 2;
 
 std::uint32_t lines_of(const std::string& file) {
   std::ifstream stream(file);
@@ -55,12 +58,14 @@ std::string text_of(const weir_hold_order& order) {
   return text;
 }
 
-weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std::size_t why_bytes) {
+weir_hold* hold(const weir_hold_order* order, weir_held_ring* held, char* why,
+                std::size_t why_bytes) {
   const std::string server = std::string(order->server).substr(kScheme.size());
   const std::string file = server.substr(0, server.find(':'));
   const std::string_view way = std::string_view(server).substr(file.size());
   note(file, text_of(*order));
-  *id = order->id_is == WEIR_HOLD_ID_CHOSEN ? kBeforeFirstId + lines_of(file) : order->id;
+  held->id = order->id_is == WEIR_HOLD_ID_CHOSEN ? kBeforeFirstId + lines_of(file) : order->id;
+  held->workers = kWorkers;
   if (way == ":refuse" && lines_of(file) > 1) {
     std::snprintf(why, why_bytes, "there is no room");
     return nullptr;
@@ -76,18 +81,19 @@ weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std:
   if (way == ":end") {
     order->ended(order->user, "it was withdrawn");
   }
-  return new weir_hold{file, *id};
+  return new weir_hold{file, held->id};
 }
 
-/// As a manager: all rings by one order.
-weir_hold* hold_job(const weir_hold_order* order, std::uint32_t* ids, std::size_t count, char*,
-                    std::size_t) {
+/// As a manager that has room for two: all rings by one order.
+weir_hold* hold_job(const weir_hold_order* order, weir_job_rings* rings, char*, std::size_t) {
   const std::string file = std::string(order->server).substr(kScheme.size());
-  note(file, "job of " + std::to_string(count) + ": " + text_of(*order));
-  for (std::size_t ring = 0; ring < count; ++ring) {
-    ids[ring] = static_cast<std::uint32_t>(kBeforeFirstId + 1 + ring);
+  note(file, "job of " + std::to_string(rings->least) + " to " + std::to_string(rings->wanted) +
+                 ": " + text_of(*order));
+  rings->made = std::max(rings->least, std::min(rings->wanted, kRoom));
+  for (std::size_t ring = 0; ring < rings->made; ++ring) {
+    rings->ids[ring] = static_cast<std::uint32_t>(kBeforeFirstId + 1 + ring);
   }
-  return new weir_hold{file, static_cast<std::uint32_t>(count)};
+  return new weir_hold{file, static_cast<std::uint32_t>(rings->made)};
 }
 
 void release(weir_hold* hold) {

@@ -118,6 +118,13 @@ class HeldRingsJob : public testing::Test {
     return options;
   }
 
+  GroupOptions offered(std::uint16_t rank) const {
+    GroupOptions mine = options(rank);
+    mine.rings = open_rings(kMostOfferedRings);
+    mine.ring_ids = RingIds::offered;
+    return mine;
+  }
+
   std::vector<Ending> run(const std::function<void(std::uint16_t)>& body) const {
     return run_ranks(plan_.world, body);
   }
@@ -157,7 +164,88 @@ TEST_F(HeldRingsJob, AManagerIsAskedOnceForAll) {
     EXPECT_EQ(group.options().rings, (Ids{kFirst, kFirst + 1}));
     expect_sum(group);
   }));
-  EXPECT_THAT(asked(), ElementsAre(HasSubstr("job of 2: make any nonce"), "end 2"));
+  EXPECT_THAT(asked(), ElementsAre(HasSubstr("job of 2 to 2: make any nonce"), "end 2"));
+}
+
+TEST_F(HeldRingsJob, AreAsManyAsTheSwitchOffers) {
+  plan_.rings = {kFirst, kFirst + 1, kFirst + 2}; // the switch has three workers
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  expect_none(run([&](std::uint16_t rank) {
+    Group group(offered(rank), fabric.open(rank));
+    EXPECT_EQ(group.rings(), plan_.rings);
+    EXPECT_EQ(group.missing_rings(), "");
+    expect_sum(group);
+    EXPECT_EQ(asked().size(), 3U);
+  }));
+  EXPECT_THAT(asked(), ElementsAre(HasSubstr("make any nonce"), asked()[0], asked()[0], "end 41",
+                                   "end 42", "end 43"));
+}
+
+TEST_F(HeldRingsJob, AreFewerThanOfferedWhereThereIsNoRoom) {
+  way_ = ":refuse";
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  expect_none(run([&](std::uint16_t rank) {
+    Group group(offered(rank), fabric.open(rank));
+    EXPECT_EQ(group.rings(), Ids{kFirst});
+    EXPECT_EQ(group.missing_rings(),
+              "switch " + file_ +
+                  ":refuse offers 3 rings, one for each worker, and made 1: there is no room");
+    expect_sum(group);
+  }));
+}
+
+TEST_F(HeldRingsJob, AreAllThatAreOfferedOrNoneIfTheJobSaysSo) {
+  way_ = ":refuse";
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  const auto endings = run([&](std::uint16_t rank) {
+    GroupOptions all = offered(rank);
+    all.missing_rings = MissingRings::refuse;
+    Group(all, fabric.open(rank));
+  });
+  expect_all(endings, ErrorCode::not_aggregated);
+  EXPECT_TRUE(is_asked_at_last("end 41"));
+}
+
+TEST_F(HeldRingsJob, OfAManagerAreAsManyAsItHasRoomFor) {
+  plan_.rings = {kFirst, kFirst + 1};
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  expect_none(run([&](std::uint16_t rank) {
+    GroupOptions given = offered(rank);
+    if (rank == 0) {
+      given.switch_access.manager = *std::exchange(given.switch_access.address, std::nullopt);
+    }
+    Group group(given, fabric.open(rank));
+    EXPECT_EQ(group.rings(), plan_.rings);
+    expect_sum(group);
+  }));
+  EXPECT_THAT(asked(), ElementsAre(HasSubstr("job of 1 to 8: make any nonce"), "end 2"));
+}
+
+TEST_F(HeldRingsJob, ThatNobodyOffersAreTheConfiguredFirstOne) {
+  plan_.rings = {1};
+  HostFabric fabric(rings_of(plan_), plan_.world);
+  expect_none(run([&](std::uint16_t rank) {
+    GroupOptions given = offered(rank);
+    given.switch_access.address = "";
+    Group group(given, fabric.open(rank));
+    EXPECT_EQ(group.rings(), Ids{1});
+    expect_sum(group);
+  }));
+}
+
+/// Beside it seven queue pairs were opened.
+TEST_F(HeldRingsJob, WithoutAnOfferTheHostsReduceByOneRing) {
+  plan_.rings = {1};
+  HostFabric fabric({}, plan_.world);
+  expect_none(run([&](std::uint16_t rank) {
+    GroupOptions given = offered(rank);
+    given.switch_access.address = "";
+    given.fallback = Fallback::ring;
+    Group group(given, fabric.open(rank));
+    EXPECT_EQ(group.algorithm(), Algorithm::ring);
+    EXPECT_EQ(group.options().rings, Ids{1});
+    expect_sum(group);
+  }));
 }
 
 /// tests/smoke's switch takes no other nonce than the one that it was asked for.
@@ -383,20 +471,28 @@ TEST_F(HeldRingsJob, RanksAgreeWhoNamesTheRings) {
 
 TEST(AllocatedRings, TravelAsIdsOrAsAnError) {
   const Ids ids{0, 65536, UINT32_MAX};
-  EXPECT_EQ(std::get<Ids>(decode_allocated_rings(encode(AllocatedRings(ids)), 3, 4)), ids);
+  const AllocatedRings sent = MadeRings{ids, "fewer than 4"};
+  const auto made = std::get<MadeRings>(decode_allocated_rings(encode(sent), {1, 3}, 4));
+  EXPECT_EQ(made.ids, ids);
+  EXPECT_EQ(made.shortage, "fewer than 4");
   const AllocatedRings refused = Error(ErrorCode::not_aggregated, std::nullopt, "no room");
-  const Error error = std::get<Error>(decode_allocated_rings(encode(refused), 3, 4));
+  const Error error = std::get<Error>(decode_allocated_rings(encode(refused), {3, 3}, 4));
   EXPECT_EQ(error.code(), ErrorCode::not_aggregated);
   EXPECT_STREQ(error.what(), "no room");
 }
 
 TEST(AllocatedRings, ThatCannotBeReadAreAnError) {
-  const Blob two = encode(AllocatedRings(Ids{1, 2}));
-  for (const Blob& blob : {Blob{}, Blob{0}, Blob{2}, Blob(9, 2), two}) {
-    const Error error = std::get<Error>(decode_allocated_rings(blob, 3, 4));
+  const Blob two = encode(AllocatedRings(MadeRings{{1, 2}, {}}));
+  const Blob cut(two.begin(), two.end() - 1);
+  const Blob many{0, 0xff, 0xff, 0xff, 0xff};
+  for (const Blob& blob : {Blob{}, Blob{0}, Blob{2}, Blob(9, 2), two, cut, many}) {
+    const RingCount three{3, 3};
+    const Error error = std::get<Error>(decode_allocated_rings(blob, three, 4));
     EXPECT_EQ(error.code(), ErrorCode::transport_failure);
     EXPECT_EQ(error.rank(), 0);
   }
+  const RingCount any{1, 8};
+  EXPECT_TRUE(std::holds_alternative<Error>(decode_allocated_rings(cut, any, 4)));
 }
 
 } // namespace

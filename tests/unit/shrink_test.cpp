@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <cstdint>
 #include <functional>
@@ -33,7 +34,15 @@ class Shrink : public testing::Test {
 
   Shrink() { plan_.fallback = Fallback::ring; }
 
-  Group form(std::uint16_t rank) { return Group(options(rank), fabric_.open(rank)); }
+  Group form(std::uint16_t rank) { return form(rank, options(rank)); }
+
+  /// Returns when all ranks have their groups: who aborts one sooner ends the others' forming.
+  Group form(std::uint16_t rank, const GroupOptions& options) {
+    Group group(options, fabric_.open(rank));
+    ++formed_;
+    EXPECT_TRUE(test::comes_true([&] { return formed_ >= plan_.world; }));
+    return group;
+  }
 
   GroupOptions options(std::uint16_t rank) const {
     GroupOptions options = options_of(plan_, rank, address_);
@@ -55,6 +64,7 @@ class Shrink : public testing::Test {
   JobPlan plan_{.world = kWorld};
   HostFabric fabric_{{}, kWorld}; // a plain learning switch
   const std::string address_ = free_address();
+  std::atomic<unsigned> formed_ = 0; // ranks
   std::barrier<> everybody_{kWorld}; // so that nobody dies during a call that must end well
 };
 
@@ -222,7 +232,7 @@ TEST_F(Shrink, HasNoEpochAfterTheLast) {
   expect_none(run_ranks(2, [&](std::uint16_t rank) {
     GroupOptions last = options(rank);
     last.epoch = UINT32_MAX;
-    Group group(last, fabric_.open(rank));
+    Group group = form(rank, last);
     const Ending ending = ending_of([&] { shrink(group, rank); });
     EXPECT_EQ(ending.code, ErrorCode::mismatch) << ending.text;
     EXPECT_EQ(ending.text, "epoch: the ranks have had 4294967295, the last there is; allowed: to "

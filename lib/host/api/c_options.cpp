@@ -105,6 +105,11 @@ void set_rings(const weir_group_options& options, GroupOptions& result) {
     result.ring_ids = RingIds::given;
     return;
   }
+  if (options.ring_count == WEIR_RINGS_OFFERED) {
+    result.rings = open_rings(kMostOfferedRings);
+    result.ring_ids = RingIds::offered;
+    return;
+  }
   // One too many are refused by their number later.
   const std::size_t count = std::min(options.ring_count, kMostOpenRings + 1);
   result.rings = open_rings(std::max<std::size_t>(count, 1));

@@ -87,7 +87,9 @@ std::shared_ptr<Request> GroupDriver::start(std::shared_ptr<Request> request, co
     step(lock, Deadline::min()); // its first messages leave now
     requests_.throw_if_failed();
   }
-  end_sleep();
+  if (!requests_.is_empty()) {
+    end_sleep();
+  }
   return request;
 }
 
@@ -188,8 +190,12 @@ std::optional<Error> GroupDriver::error_of(Body body) const {
   }
 }
 
-/// Calls that wait for room start soon after there is some.
+/// Calls that wait for room start soon after there is some. Of calls that are done nothing else
+/// tells.
 Deadline GroupDriver::cut(Deadline deadline) const {
+  if (requests_.has_done()) {
+    return Deadline::min();
+  }
   return requests_.has_new() ? std::min(deadline, Clock::now() + kHeldBackPause) : deadline;
 }
 

@@ -48,6 +48,10 @@ std::uint32_t draw_nonce() {
   return random_number(1, UINT32_MAX);
 }
 
+std::vector<std::uint32_t> rings_without_maker(const GroupOptions& options) {
+  return options.ring_ids == RingIds::offered ? open_rings(1) : options.rings;
+}
+
 /// How long the ranks wait for answers to their hellos. Who can go on without an answer needs time
 /// to agree on that, which the other ranks do not wait for longer than form_timeout.
 std::chrono::milliseconds hello_patience(const GroupOptions& options) {
@@ -220,7 +224,7 @@ void GroupFormation::go_alone() {
   membership_.history->epoch = membership_.incarnation.epoch;
   membership_.algorithm = Algorithm::alone;
   membership_.nodes = NodeMap(std::vector<Resident>(1));
-  membership_.rings = options_.rings;
+  membership_.rings = rings_without_maker(options_);
   std::vector<std::unique_ptr<Reducer>> channels;
   channels.push_back(std::make_unique<LoneReducer>());
   membership_.engine = make_engine(std::move(channels));
@@ -243,7 +247,7 @@ void GroupFormation::meet() {
   membership_.waiter->turn_callers_away(membership_.history->listener);
   if (nodes_.is_all()) {
     membership_.algorithm = Algorithm::local;
-    membership_.rings = options_.rings;
+    membership_.rings = rings_without_maker(options_);
     channels_ = {0};
   } else {
     reach_other_nodes(introductions);
@@ -283,7 +287,8 @@ RingSource GroupFormation::ring_source() const {
 void GroupFormation::leave_taken_ring(const std::vector<Introduction>& introductions) {
   const bool says_hello =
       !nodes_.is_all() && introductions[0].ring_source == RingSource::configuration;
-  if (!says_hello || !taken_ring_ || !std::ranges::count(options_.rings, *taken_ring_)) {
+  if (!says_hello || !taken_ring_ ||
+      !std::ranges::count(rings_without_maker(options_), *taken_ring_)) {
     return;
   }
   rendezvous_.abandon(Error(
@@ -303,7 +308,8 @@ void GroupFormation::claim_rings(const std::vector<Introduction>& introductions)
   const wire::IpAddress own = ip_of(introductions[options_.rank].address, options_.rank);
   try {
     const RingHolder holder{introductions[0].incarnation.nonce, options_.rank};
-    membership_.ring_claim = std::make_unique<RingClaim>(own, holder, options_.rings);
+    membership_.ring_claim =
+        std::make_unique<RingClaim>(own, holder, rings_without_maker(options_));
   } catch (const Error& error) {
     rendezvous_.abandon(error);
   }
@@ -338,7 +344,7 @@ AllocatedRings GroupFormation::hold_rings(const std::vector<Introduction>& intro
     }
     membership_.held_rings = std::make_unique<HeldRings>(
         switch_access_of(options_), options_, members, membership_.incarnation.nonce, has_ended);
-    return membership_.held_rings->ids();
+    return MadeRings{membership_.held_rings->ids(), membership_.held_rings->shortage()};
   } catch (const Error& error) {
     return error;
   }
@@ -347,25 +353,36 @@ AllocatedRings GroupFormation::hold_rings(const std::vector<Introduction>& intro
 /// Every rank learns the rings' ids, or why there are none.
 std::optional<Error>
 GroupFormation::agree_on_rings(const std::vector<Introduction>& introductions) {
-  membership_.rings = options_.rings;
+  membership_.rings = rings_without_maker(options_);
   if (introductions[0].ring_source == RingSource::configuration) {
     return std::nullopt;
   }
   const Blob mine = options_.rank == 0 ? encode(make_rings(introductions)) : Blob();
-  const AllocatedRings made = decode_allocated_rings(rendezvous_.gather(mine, "the rings' ids")[0],
-                                                     options_.rings.size(), options_.world);
-  if (const auto* const refusal = std::get_if<Error>(&made)) {
+  const std::size_t most = options_.rings.size();
+  const RingCount count{options_.ring_ids == RingIds::offered ? 1 : most, most};
+  AllocatedRings told =
+      decode_allocated_rings(rendezvous_.gather(mine, "the rings' ids")[0], count, options_.world);
+  if (const auto* const refusal = std::get_if<Error>(&told)) {
     return *refusal;
   }
-  membership_.rings = std::get<std::vector<std::uint32_t>>(made);
+  auto& made = std::get<MadeRings>(told);
+  if (!made.shortage.empty() && options_.missing_rings == MissingRings::refuse) {
+    return Error(ErrorCode::not_aggregated, std::nullopt, made.shortage);
+  }
+  membership_.rings = std::move(made.ids);
+  membership_.missing_rings = std::move(made.shortage);
   return std::nullopt;
 }
 
-/// `addresses` by rank.
+/// `addresses` by rank. Of the queue pairs for rings that may be offered, those for rings that are
+/// not are closed.
 void GroupFormation::connect(const std::vector<Blob>& addresses) {
   const std::uint16_t behind = nodes_.predecessor();
   const std::uint16_t ahead = nodes_.successor();
   membership_.transport->connect({behind, addresses[behind]}, {ahead, addresses[ahead]});
+  for (std::size_t spare = membership_.rings.size(); spare < options_.rings.size(); ++spare) {
+    membership_.transport->close(spare);
+  }
   rendezvous_.gather({}, "that it is connected"); // no rank sends before its successor is connected
 }
 
@@ -399,14 +416,14 @@ wire::OperatorTable GroupFormation::operators_for_switch() const {
 /// none to tell.
 void GroupFormation::greet() {
   const HelloOutcomes own =
-      nodes_.leads() ? greet_for_node() : HelloOutcomes(options_.rings.size());
+      nodes_.leads() ? greet_for_node() : HelloOutcomes(membership_.rings.size());
   // A neighbour may still lack the acknowledgement of its hello.
   const auto blobs =
       rendezvous_.gather(encode(own), "what became of its hello", [this] { step_quietly(); });
   std::vector<HelloOutcomes> outcomes;
   for (std::uint16_t rank = 0; rank < options_.world; ++rank) {
     outcomes.push_back(
-        decode_hello_outcomes(blobs[rank], options_.rings.size(), {rank, options_.world}));
+        decode_hello_outcomes(blobs[rank], membership_.rings.size(), {rank, options_.world}));
   }
   use_rings(choose_rings(outcomes));
 }
@@ -415,7 +432,7 @@ void GroupFormation::greet() {
 HelloOutcomes GroupFormation::greet_for_node() {
   std::vector<std::unique_ptr<Reducer>> channels;
   std::vector<const MessageWindow*> windows;
-  for (std::size_t index = 0; index < options_.rings.size(); ++index) {
+  for (std::size_t index = 0; index < membership_.rings.size(); ++index) {
     auto channel = std::make_unique<SwitchReducer>(window_config(index));
     windows.push_back(&channel->window());
     channels.push_back(nodes_.around(std::move(channel)));
@@ -442,7 +459,9 @@ void GroupFormation::use_rings(const RingChoice& choice) {
     membership_.operators_of_switch &=
         nodes_.leads() ? granted_[channel] : std::bitset<kMostOperators>();
   }
-  membership_.missing_rings = describe_missing(choice, membership_.rings);
+  if (std::string missing = describe_missing(choice, membership_.rings); !missing.empty()) {
+    membership_.missing_rings = std::move(missing);
+  }
   membership_.missing_operators = describe_missing_operators();
 }
 
@@ -511,7 +530,7 @@ std::optional<Error> GroupFormation::outcome_of(std::size_t channel, const Messa
 Error GroupFormation::silence_of(std::size_t channel, const MessageWindow& window,
                                  const std::string& advice) const {
   const std::chrono::milliseconds waited = hello_patience(options_);
-  if (options_.rings.size() == 1) {
+  if (membership_.rings.size() == 1) {
     return membership_.engine->silence(channel, waited, advice);
   }
   if (window.answer() == MessageWindow::Answer::none) {
@@ -560,14 +579,14 @@ void GroupFormation::fall_back(const Error& error) {
   membership_.give_up_rings();
   membership_.transport->renew(Delivery::by_write);
   connect(rendezvous_.gather(membership_.transport->address(), "its new address"));
-  channels_.resize(options_.rings.size());
+  channels_.resize(membership_.rings.size());
   std::iota(channels_.begin(), channels_.end(), 0);
   nodes_.begin_anew();
   if (!nodes_.leads()) {
     return;
   }
   std::vector<std::unique_ptr<Reducer>> channels;
-  for (std::size_t channel = 0; channel < options_.rings.size(); ++channel) {
+  for (std::size_t channel = 0; channel < membership_.rings.size(); ++channel) {
     const WindowConfig window = window_config(channel);
     channels.push_back(nodes_.around(
         std::make_unique<RingCollectives>(RingReducerConfig{.ring = window.ring,

@@ -101,8 +101,20 @@ std::string defect_of_credentials(const GroupOptions& options) {
   return {};
 }
 
+std::size_t most_rings(RingIds ids) {
+  switch (ids) {
+  case RingIds::given:
+    return SIZE_MAX;
+  case RingIds::open:
+    return kMostOpenRings;
+  case RingIds::offered:
+    return kMostOfferedRings;
+  }
+  return 0;
+}
+
 std::string defect_of_rings(const GroupOptions& options) {
-  const std::size_t most = options.ring_ids == RingIds::open ? kMostOpenRings : SIZE_MAX;
+  const std::size_t most = most_rings(options.ring_ids);
   const std::set<std::uint32_t> distinct(options.rings.begin(), options.rings.end());
   if (options.rings.size() > most) {
     return found("ring_count", options.rings.size(), fmt::format("1 .. {} without ids", most));

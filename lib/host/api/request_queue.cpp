@@ -34,7 +34,7 @@ void RequestQueue::start_all() {
 
 bool RequestQueue::retire_done() {
   const std::size_t before = requests_.size();
-  while (!requests_.empty() && requests_.front()->job.done) {
+  while (has_done()) {
     if (!requests_.front()->is_cancelled) {
       note_done(*requests_.front());
       note_over(requests_.front());

@@ -33,6 +33,9 @@ class RequestQueue {
   /// that no more may be kept for them.
   bool may_start() const { return has_new() && membership_.control->has_room(); }
 
+  /// Whether retire_done() would remove any. A call may be done as soon as the engine has it.
+  bool has_done() const { return !requests_.empty() && requests_.front()->job.done; }
+
   /// Removes the first requests that are done. True if there were any.
   bool retire_done();
 

@@ -44,11 +44,13 @@ class Listener;
 
 /// Who says which ids the rings have.
 enum class RingIds : std::uint8_t {
-  given, // the options
-  open,  // the switch that makes them; those of the options where none does
+  given,   // the options
+  open,    // the switch that makes them; those of the options where none does
+  offered, // the same, and the switch makes no more than it has workers; ring 1 where none does
 };
 
 inline constexpr std::size_t kMostOpenRings = 256;
+inline constexpr std::size_t kMostOfferedRings = 8; // a queue pair each, before they are offered
 
 /// Ids 1 .. count, for rings that a switch gives other ids if it makes them.
 inline std::vector<std::uint32_t> open_rings(std::size_t count) {
@@ -69,6 +71,9 @@ struct SwitchAccess {
   std::string key;
   std::string authority; // who signed the switch's certificate
   std::string name;      // the switch's in its certificate; empty: HOST
+  // For managers, in place of a certificate: a file with an allocation's token; empty: as
+  // $WEIR_TOKEN_FILE says.
+  std::string token_file;
 };
 
 /// Fills `out` with every rank's `bytes` bytes, in rank order. Returns 0, or anything else when it

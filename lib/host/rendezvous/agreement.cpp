@@ -13,7 +13,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::uint32_t kBlobVersion = 8; // of this blob, and of how calls are cut (kUncutBytes)
+constexpr std::uint32_t kBlobVersion = 9; // of this blob, and of how calls are cut (kUncutBytes)
 
 /// The options that all ranks share. The ring ids, the operators' digests and the address follow
 /// it.

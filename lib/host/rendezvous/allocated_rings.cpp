@@ -9,6 +9,14 @@ namespace {
 // First byte of the blob.
 constexpr std::uint8_t kIds = 0;
 constexpr std::uint8_t kRefusal = 1;
+// Behind it of kIds: their number, the ids, and the shortage.
+constexpr std::size_t kIdsBegin = 1 + sizeof(wire::be32);
+
+void append(Blob& blob, std::uint32_t number) {
+  const wire::be32 value(number);
+  const auto bytes = bytes_of(value);
+  blob.insert(blob.end(), bytes.begin(), bytes.end());
+}
 
 } // namespace
 
@@ -18,28 +26,33 @@ Blob encode(const AllocatedRings& rings) {
     blob.insert(blob.begin(), kRefusal);
     return blob;
   }
+  const auto& made = std::get<MadeRings>(rings);
   Blob blob{kIds};
-  for (const std::uint32_t ring : std::get<std::vector<std::uint32_t>>(rings)) {
-    const wire::be32 id(ring);
-    const auto bytes = bytes_of(id);
-    blob.insert(blob.end(), bytes.begin(), bytes.end());
+  append(blob, static_cast<std::uint32_t>(made.ids.size()));
+  for (const std::uint32_t ring : made.ids) {
+    append(blob, ring);
   }
+  blob.insert(blob.end(), made.shortage.begin(), made.shortage.end());
   return blob;
 }
 
-AllocatedRings decode_allocated_rings(std::span<const std::uint8_t> blob, std::size_t rings,
+AllocatedRings decode_allocated_rings(std::span<const std::uint8_t> blob, RingCount count,
                                       std::uint16_t world) {
   if (!blob.empty() && blob[0] == kRefusal) {
     return decode_error(blob.subspan(1), {0, world});
   }
-  if (blob.size() != 1 + rings * sizeof(wire::be32) || blob[0] != kIds) {
+  const std::size_t ids =
+      blob.size() < kIdsBegin ? 0 : wire::view_as<wire::be32>(blob.data() + 1).get();
+  const std::size_t end = kIdsBegin + ids * sizeof(wire::be32);
+  if (ids < count.least || ids > count.most || blob[0] != kIds || blob.size() < end) {
     return Error(ErrorCode::transport_failure, 0, "rank 0 sent rings that cannot be read");
   }
-  std::vector<std::uint32_t> ids;
-  for (std::size_t at = 1; at < blob.size(); at += sizeof(wire::be32)) {
-    ids.push_back(wire::view_as<wire::be32>(blob.data() + at).get());
+  MadeRings made{.ids = {},
+                 .shortage = {blob.begin() + static_cast<std::ptrdiff_t>(end), blob.end()}};
+  for (std::size_t at = kIdsBegin; at < end; at += sizeof(wire::be32)) {
+    made.ids.push_back(wire::view_as<wire::be32>(blob.data() + at).get());
   }
-  return ids;
+  return made;
 }
 
 } // namespace weir::host

@@ -7,21 +7,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
 namespace weir::host {
 
-/// What rank 0 tells the others of the rings that it had a switch make: their ids, or why there are
-/// none.
-using AllocatedRings = std::variant<std::vector<std::uint32_t>, Error>;
+struct MadeRings {
+  std::vector<std::uint32_t> ids;
+  std::string shortage; // why the switch made fewer than it offers; empty if it did not
+};
+
+/// What rank 0 tells the others of the rings that it had a switch make, or why there are none.
+using AllocatedRings = std::variant<MadeRings, Error>;
 
 /// For Rendezvous::gather.
 Blob encode(const AllocatedRings& rings);
 
-/// What rank 0 of `world` sent. Error (transport_failure) for bytes that are neither `rings` ids
+/// How many ids may come.
+struct RingCount {
+  std::size_t least;
+  std::size_t most;
+};
+
+/// What rank 0 of `world` sent. Error (transport_failure) for bytes that are neither so many rings
 /// nor an error.
-AllocatedRings decode_allocated_rings(std::span<const std::uint8_t> blob, std::size_t rings,
+AllocatedRings decode_allocated_rings(std::span<const std::uint8_t> blob, RingCount count,
                                       std::uint16_t world);
 
 } // namespace weir::host

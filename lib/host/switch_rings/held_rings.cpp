@@ -2,7 +2,6 @@
 #include "host/switch_rings/held_rings.hpp"
 
 #include "host/base/error.hpp"
-#include "host/base/stream.hpp"
 #include "host/switch_rings/switch_module.hpp"
 #include "program/operator.hpp"
 
@@ -58,6 +57,7 @@ SwitchAccess switch_access_of(const GroupOptions& options) {
   access.key = given_or_variable(access.key, "WEIR_SWITCH_KEY");
   access.authority = given_or_variable(access.authority, "WEIR_SWITCH_AUTHORITY");
   access.name = given_or_variable(access.name, "WEIR_SWITCH_NAME");
+  access.token_file = given_or_variable(access.token_file, "WEIR_TOKEN_FILE");
   return access;
 }
 
@@ -66,7 +66,8 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
                      std::function<bool()> is_stopped)
     : maker_(access.manager.empty() ? fmt::format("switch {}", access.address.value_or(""))
                                     : fmt::format("manager {}", access.manager)),
-      is_stopped_(std::move(is_stopped)) {
+      is_stopped_(std::move(is_stopped)),
+      deadline_(deadline_after(Clock::now(), options.form_timeout)) {
   const bool is_managed = !access.manager.empty();
   const std::string server =
       is_managed ? servers_of(access.manager) : server_of(access.address.value_or(""));
@@ -75,15 +76,14 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
   for (const auto& one : options.operators) {
     texts.push_back(one->code().text.c_str());
   }
-  const bool is_chosen = options.ring_ids == RingIds::open;
-  const Deadline deadline = deadline_after(Clock::now(), options.form_timeout);
-  weir_hold_order order{
+  const weir_hold_order order{
       .server = server.c_str(),
       .certificate = access.certificate.c_str(),
       .key = access.key.c_str(),
       .authority = access.authority.c_str(),
       .name = access.name.c_str(),
-      .id_is = is_chosen ? WEIR_HOLD_ID_CHOSEN : WEIR_HOLD_ID_GIVEN,
+      .token_file = access.token_file.c_str(),
+      .id_is = options.ring_ids == RingIds::given ? WEIR_HOLD_ID_GIVEN : WEIR_HOLD_ID_CHOSEN,
       .id = 0,
       .window = options.window,
       .message_bytes = options.message_bytes,
@@ -100,16 +100,7 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
   };
   try {
     module_ = &switch_module();
-    if (is_managed) {
-      order.timeout_ms = static_cast<std::uint32_t>(milliseconds_left(deadline));
-      add_job(order, options.rings.size());
-      return;
-    }
-    for (const std::uint32_t ring : options.rings) {
-      order.id = is_chosen ? 0 : ring;
-      order.timeout_ms = static_cast<std::uint32_t>(milliseconds_left(deadline));
-      add(order);
-    }
+    is_managed ? make_on_fabric(order, options) : make_on_switch(order, options);
   } catch (const std::exception& error) {
     release();
     throw Error(ErrorCode::not_aggregated, std::nullopt,
@@ -117,27 +108,61 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
   }
 }
 
-void HeldRings::add(const weir_hold_order& order) {
-  std::uint32_t id = 0;
-  std::array<char, kWhyBytes> why{};
-  holds_.reserve(holds_.size() + 1);
-  weir_hold* const hold = module_->hold(&order, &id, why.data(), why.size());
-  if (hold == nullptr) {
-    throw std::runtime_error(why.data());
+void HeldRings::make_on_switch(weir_hold_order order, const GroupOptions& options) {
+  if (options.ring_ids == RingIds::offered) {
+    add_offered(order, options.rings.size());
+    return;
   }
-  holds_.push_back(hold);
-  ids_.push_back(id);
+  for (const std::uint32_t ring : options.rings) {
+    add(order, options.ring_ids == RingIds::given ? ring : 0);
+  }
 }
 
-void HeldRings::add_job(const weir_hold_order& order, std::size_t count) {
-  std::vector<std::uint32_t> ids(count);
+/// One for each of the switch's workers. Others' rings may leave room for some of them alone.
+void HeldRings::add_offered(weir_hold_order& order, std::size_t most) {
+  const std::size_t offered = std::min(add(order, 0), most);
+  try {
+    while (ids_.size() < offered) {
+      add(order, 0);
+    }
+  } catch (const std::runtime_error& error) {
+    shortage_ = fmt::format("{} offers {} rings, one for each worker, and made {}: {}", maker_,
+                            offered, ids_.size(), error.what());
+  }
+}
+
+/// Returns how many workers the switch has.
+std::size_t HeldRings::add(weir_hold_order& order, std::uint32_t id) {
+  order.id = id;
+  order.timeout_ms = static_cast<std::uint32_t>(milliseconds_left(deadline_));
+  weir_held_ring held{};
   std::array<char, kWhyBytes> why{};
-  holds_.reserve(1);
-  weir_hold* const hold = module_->hold_job(&order, ids.data(), count, why.data(), why.size());
+  holds_.reserve(holds_.size() + 1);
+  weir_hold* const hold = module_->hold(&order, &held, why.data(), why.size());
   if (hold == nullptr) {
     throw std::runtime_error(why.data());
   }
   holds_.push_back(hold);
+  ids_.push_back(held.id);
+  return held.workers;
+}
+
+void HeldRings::make_on_fabric(weir_hold_order order, const GroupOptions& options) {
+  order.timeout_ms = static_cast<std::uint32_t>(milliseconds_left(deadline_));
+  const std::size_t wanted = options.rings.size();
+  std::vector<std::uint32_t> ids(wanted);
+  weir_job_rings rings{.wanted = wanted,
+                       .least = options.ring_ids == RingIds::offered ? 1 : wanted,
+                       .made = 0,
+                       .ids = ids.data()};
+  std::array<char, kWhyBytes> why{};
+  holds_.reserve(1);
+  weir_hold* const hold = module_->hold_job(&order, &rings, why.data(), why.size());
+  if (hold == nullptr) {
+    throw std::runtime_error(why.data());
+  }
+  holds_.push_back(hold);
+  ids.resize(rings.made);
   ids_ = std::move(ids);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/base/group_options.hpp"
+#include "host/base/stream.hpp"
 #include "host/switch_rings/module.h"
 
 #include <chrono>
@@ -25,10 +26,10 @@ SwitchAccess switch_access_of(const GroupOptions& options);
 /// process.
 class HeldRings {
  public:
-  /// One for each of the options' rings, with the ranks' addresses. They take hellos with this
-  /// nonce alone, which is the run's. Throws Error (not_aggregated): the switch is not reached
-  /// within the options' form_timeout, or refuses, or `is_stopped` becomes true meanwhile,
-  /// which this thread asks.
+  /// One for each of the options' rings, with the ranks' addresses; of RingIds::offered, one or
+  /// more. They take hellos with this nonce alone, which is the run's. Throws Error
+  /// (not_aggregated): the switch is not reached within the options' form_timeout, or refuses, or
+  /// `is_stopped` becomes true meanwhile, which this thread asks.
   HeldRings(const SwitchAccess& access, const GroupOptions& options,
             const std::vector<std::string>& members, std::uint32_t nonce,
             std::function<bool()> is_stopped = {});
@@ -40,6 +41,9 @@ class HeldRings {
 
   const std::vector<std::uint32_t>& ids() const { return ids_; }
 
+  /// Why the switch made fewer than it offers; empty if it did not.
+  const std::string& shortage() const { return shortage_; }
+
   /// From now on `told` is called, at most once and perhaps by another thread, when the switch has
   /// ended a ring. It may be late already. `told` must not call this object.
   void when_ended(std::function<void(std::string_view why)> told);
@@ -48,15 +52,19 @@ class HeldRings {
   void release();
 
  private:
-  void add(const weir_hold_order& order);
-  void add_job(const weir_hold_order& order, std::size_t count);
+  void make_on_switch(weir_hold_order order, const GroupOptions& options);
+  void make_on_fabric(weir_hold_order order, const GroupOptions& options);
+  std::size_t add(weir_hold_order& order, std::uint32_t id);
+  void add_offered(weir_hold_order& order, std::size_t most);
   void note_end(std::string_view why);
   bool is_stopped() const;
 
   const std::string maker_;                // "switch ADDRESS"
   const std::function<bool()> is_stopped_; // of the constructor alone; empty: never
   const weir_switch_module* module_ = nullptr;
+  Deadline deadline_;              // of the constructor
   std::vector<std::uint32_t> ids_; // does not change any more
+  std::string shortage_;           // likewise
   std::mutex mutex_;               // guards the next
   std::vector<weir_hold*> holds_;
   std::mutex telling_; // guards the next two

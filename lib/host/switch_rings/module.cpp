@@ -6,6 +6,7 @@
 #include "host/switch_rings/module.h"
 
 #include "files/whole_file.hpp"
+#include "text/token_text.hpp"
 
 #include <fmt/format.h>
 
@@ -46,9 +47,32 @@ std::string contents_of(std::string_view what, const std::string& file) {
   return *text;
 }
 
+bool has_token(const weir_hold_order& order) {
+  return *order.token_file != '\0';
+}
+
+/// Of the order's file; without one it is empty. Never named in an error.
+text::Token token_of(const weir_hold_order& order) {
+  if (!has_token(order)) {
+    return {};
+  }
+  const auto content = files::read_whole(order.token_file);
+  const auto token = content ? text::parsed_token(*content) : std::nullopt;
+  if (!token) {
+    throw std::runtime_error(fmt::format("token: found '{}', {}; allowed: a file as `weirctl "
+                                         "fabric allocation token` writes it",
+                                         order.token_file,
+                                         content ? "which has none" : "which cannot be read"));
+  }
+  return *token;
+}
+
 std::shared_ptr<grpc::ChannelCredentials> credentials_for(const weir_hold_order& order) {
   if (std::string_view(order.server).starts_with("unix:")) {
     return grpc::InsecureChannelCredentials();
+  }
+  if (has_token(order) && *order.certificate == '\0' && *order.key == '\0') {
+    return grpc::SslCredentials({.pem_root_certs = contents_of("authority", order.authority)});
   }
   return grpc::SslCredentials({.pem_root_certs = contents_of("authority", order.authority),
                                .pem_private_key = contents_of("key", order.key),
@@ -163,11 +187,11 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// The ring's id. Throws std::runtime_error.
-  std::uint32_t wait_for_ring(std::chrono::milliseconds timeout) {
+  /// Throws std::runtime_error.
+  weir_held_ring wait_for_ring(std::chrono::milliseconds timeout) {
     const auto end = std::chrono::steady_clock::now() + timeout;
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kLookPeriod, [this] { return id_ || is_done_; })) {
+    while (!changed_.wait_for(lock, kLookPeriod, [this] { return held_ || is_done_; })) {
       if (is_stopped_(user_) != 0) {
         throw std::runtime_error("the caller needs no ring any more");
       }
@@ -178,7 +202,7 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
     if (is_done_) {
       throw std::runtime_error(reason_);
     }
-    return *id_;
+    return *held_;
   }
 
  private:
@@ -187,7 +211,7 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
       return;
     }
     const std::lock_guard lock(mutex_);
-    id_ = answer_.ring().id();
+    held_ = {answer_.ring().id(), std::max(1U, answer_.workers())}; // 0: of an older switch
     changed_.notify_all();
     StartRead(&answer_); // there is no other: it waits for the end
   }
@@ -195,7 +219,7 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
   void OnDone(const grpc::Status& status) override {
     const std::lock_guard lock(mutex_);
     reason_ = reason_of(status);
-    if (id_ && tell_ended_ != nullptr) {
+    if (held_ && tell_ended_ != nullptr) {
       tell_ended_(user_, reason_.c_str());
     }
     is_done_ = true;
@@ -212,7 +236,7 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
   std::unique_ptr<v1::Switch::Stub> stub_;
   v1::HeldRing answer_;
   std::condition_variable changed_;
-  std::optional<std::uint32_t> id_; // there is a ring, or was
+  std::optional<weir_held_ring> held_; // there is a ring, or was
   bool is_done_ = false;
   std::string reason_; // why it is done
 };
@@ -221,9 +245,9 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
 /// or nobody needs it. A thread of its own reads.
 class JobStream {
  public:
-  JobStream(const weir_hold_order& order, std::size_t count)
+  JobStream(const weir_hold_order& order, const weir_job_rings& rings)
       : tell_ended_(order.ended), is_stopped_(order.is_stopped), user_(order.user),
-        request_(request_of_job(order, count)), stubs_(stubs_for(order)),
+        request_(request_of_job(order, rings)), stubs_(stubs_for(order)),
         reader_([this] { read(); }) {}
 
   /// Says goodbye.
@@ -269,7 +293,8 @@ class JobStream {
   static constexpr std::chrono::milliseconds kPause{200}; // between two calls
   static constexpr std::chrono::seconds kGoodbye{2};
 
-  static v1::HoldJobRequest request_of_job(const weir_hold_order& order, std::size_t count) {
+  static v1::HoldJobRequest request_of_job(const weir_hold_order& order,
+                                           const weir_job_rings& rings) {
     constexpr std::size_t id_bytes = 16;
     std::string id(id_bytes, '\0');
     if (getentropy(id.data(), id.size()) != 0) {
@@ -278,13 +303,16 @@ class JobStream {
     v1::HoldJobRequest request;
     request.set_request_id(id);
     request.set_name(program_invocation_short_name);
-    request.set_rings_wanted(static_cast<std::uint32_t>(count));
-    request.set_rings_least(static_cast<std::uint32_t>(count));
+    request.set_rings_wanted(static_cast<std::uint32_t>(rings.wanted));
+    request.set_rings_least(static_cast<std::uint32_t>(rings.least));
     request.set_window(order.window);
     request.set_message_bytes(order.message_bytes);
     request.set_mtu(order.mtu);
     request.set_nonce(order.nonce);
     request.set_order(v1::HoldJobRequest::GIVEN);
+    const text::Token token = token_of(order);
+    request.set_allocation(token.allocation);
+    request.set_token(token.secret);
     for (std::size_t rank = 0; rank < order.member_count; ++rank) {
       request.add_members()->add_addresses(order.members[rank]);
     }
@@ -410,6 +438,8 @@ class JobStream {
       v1::EndJobResponse response;
       request.set_job(job_);
       request.set_why("its group has ended");
+      request.set_allocation(request_.allocation());
+      request.set_token(request_.token());
       const grpc::StatusCode code = stub->EndJob(&context, request, &response).error_code();
       if (code != grpc::StatusCode::UNAVAILABLE && code != grpc::StatusCode::DEADLINE_EXCEEDED) {
         return;
@@ -441,10 +471,12 @@ struct weir_hold {
 
 namespace {
 
-weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std::size_t why_bytes) {
+weir_hold* hold(const weir_hold_order* order, weir_held_ring* held, char* why,
+                std::size_t why_bytes) {
   try {
     auto made = std::make_unique<weir_hold>();
-    *id = made->stream.emplace(*order).wait_for_ring(std::chrono::milliseconds(order->timeout_ms));
+    *held =
+        made->stream.emplace(*order).wait_for_ring(std::chrono::milliseconds(order->timeout_ms));
     return made.release();
   } catch (const std::exception& error) {
     *fmt::format_to_n(why, why_bytes - 1, "{}", error.what()).out = '\0';
@@ -452,20 +484,21 @@ weir_hold* hold(const weir_hold_order* order, std::uint32_t* id, char* why, std:
   }
 }
 
-weir_hold* hold_job(const weir_hold_order* order, std::uint32_t* ids, std::size_t count, char* why,
+weir_hold* hold_job(const weir_hold_order* order, weir_job_rings* rings, char* why,
                     std::size_t why_bytes) {
   try {
     auto made = std::make_unique<weir_hold>();
-    const std::vector<std::uint32_t> rings =
-        made->job.emplace(*order, count)
+    const std::vector<std::uint32_t> ids =
+        made->job.emplace(*order, *rings)
             .wait_for_rings(std::chrono::milliseconds(order->timeout_ms));
-    if (rings.size() != count) {
+    if (ids.size() < rings->least || ids.size() > rings->wanted) {
       throw std::runtime_error(fmt::format(
           "found room for {} rings that share no link between switches; allowed: so many instead "
           "of {}",
-          rings.size(), count));
+          ids.size(), rings->wanted));
     }
-    std::ranges::copy(rings, ids);
+    rings->made = ids.size();
+    std::ranges::copy(ids, rings->ids);
     return made.release();
   } catch (const std::exception& error) {
     *fmt::format_to_n(why, why_bytes - 1, "{}", error.what()).out = '\0';

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Of this interface. */
-#define WEIR_SWITCH_MODULE_VERSION 5
+#define WEIR_SWITCH_MODULE_VERSION 7
 
 typedef struct weir_hold weir_hold; /* a ring that is there as long as this */
 
@@ -26,6 +26,7 @@ typedef struct weir_hold_order {
   const char* key;
   const char* authority;  /* who signed the switch's certificate */
   const char* name;       /* the switch's in its certificate, if it is not HOST */
+  const char* token_file; /* for managers; then certificate and key may be "" */
   weir_hold_id id_is;     /* CHOSEN: by the switch */
   uint32_t id;            /* 0 if it is chosen */
   uint32_t window;        /* messages */
@@ -45,14 +46,28 @@ typedef struct weir_hold_order {
   void* user;
 } weir_hold_order;
 
+typedef struct weir_held_ring {
+  uint32_t id;
+  uint32_t workers; /* lcores of the switch among which parallel rings are dealt out; at least 1 */
+} weir_held_ring;
+
+/* How many rings, and their ids. */
+typedef struct weir_job_rings {
+  size_t wanted;
+  size_t least;  /* 1 .. wanted: fewer are none */
+  size_t made;   /* written, as the first so many of the ids */
+  uint32_t* ids; /* room for `wanted` */
+} weir_job_rings;
+
 typedef struct weir_switch_module {
   uint32_t version;
-  /* Writes the ring's id. NULL: there is no ring, and `why` has the reason. Throws nothing. */
-  weir_hold* (*hold)(const weir_hold_order* order, uint32_t* id, char* why, size_t why_bytes);
-  /* The same for `count` rings of a fabric's manager, whose addresses `server` has, separated by
-   * commas. `id_is` and `id` are not looked at. A manager that ends, or is cut off, ends no ring:
-   * it is asked again, and so are the others. */
-  weir_hold* (*hold_job)(const weir_hold_order* order, uint32_t* ids, size_t count, char* why,
+  /* NULL: there is no ring, and `why` has the reason. Throws nothing. */
+  weir_hold* (*hold)(const weir_hold_order* order, weir_held_ring* held, char* why,
+                     size_t why_bytes);
+  /* The same for rings of a fabric's manager, whose addresses `server` has, separated by commas.
+   * `id_is` and `id` are not looked at. A manager that ends, or is cut off, ends no ring: it is
+   * asked again, and so are the others. */
+  weir_hold* (*hold_job)(const weir_hold_order* order, weir_job_rings* rings, char* why,
                          size_t why_bytes);
   /* Ends the ring. `ended` does not run when it returns, and is not called any more. Not for a
    * thread that runs `ended`. */

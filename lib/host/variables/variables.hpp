@@ -28,7 +28,7 @@ enum class Kind : std::uint8_t {
   u8,
   u32,
   u64,
-  u32s, // with commas between them
+  rings, // numbers, with commas between them, or `offered`
 };
 
 enum Guest : std::uint8_t { kMpi = 1, kNccl = 2, kTorch = 4 };
@@ -55,8 +55,8 @@ inline constexpr std::array kVariables{
     Variable{"WEIR_SWITCH_KEY", Kind::text, "", "", kMpi | kTorch},
     Variable{"WEIR_SWITCH_AUTHORITY", Kind::text, "", "", kMpi | kTorch},
     Variable{"WEIR_SWITCH_NAME", Kind::text, "", "", kMpi | kTorch},
-    Variable{"WEIR_RINGS", Kind::u32s, "1", "", kMpi},
-    Variable{"WEIR_RINGS", Kind::u32s, "", "", kTorch}, // 1, or what the switch chooses
+    Variable{"WEIR_RINGS", Kind::rings, "1", "", kMpi},
+    Variable{"WEIR_RINGS", Kind::rings, "", "", kTorch}, // 1, or what the switch chooses
     Variable{"WEIR_WINDOW", Kind::u32, "", "", kMpi | kNccl | kTorch},
     Variable{"WEIR_MESSAGE_BYTES", Kind::u32, "", "", kMpi | kNccl | kTorch},
     Variable{"WEIR_PATH_MTU", Kind::u32, "", "", kMpi | kNccl | kTorch},
@@ -98,14 +98,18 @@ Number number_in(const Variable& variable, std::string_view text) {
   return *number;
 }
 
-inline std::vector<std::uint32_t> numbers_in(const Variable& variable, std::string_view text) {
+/// Ids of rings. None: as many as the switch offers.
+inline std::vector<std::uint32_t> rings_in(const Variable& variable, std::string_view text) {
   std::vector<std::uint32_t> numbers;
+  if (text == "offered") {
+    return numbers;
+  }
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const auto number = text::parsed<std::uint32_t>(text.substr(begin, end - begin));
     if (!number) {
       refuse(variable, text,
-             fmt::format("numbers from 0 to {}, with commas between them", UINT32_MAX));
+             fmt::format("numbers from 0 to {}, with commas between them, or offered", UINT32_MAX));
     }
     numbers.push_back(*number);
     begin = end + 1;

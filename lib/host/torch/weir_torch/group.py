@@ -10,10 +10,11 @@ from ctypes import byref, c_uint32, c_void_p
 from datetime import timedelta
 from typing import Any, Optional
 
-from .c_api import MEMORY_KINDS, STATUS, ContextOptions, GroupOptions, GroupStatistics, SparseTensor, Tensor, WeirError, check, library
+from .c_api import (MEMORY_KINDS, RING_COUNTS, STATUS, ContextOptions, GroupOptions, GroupStatistics, SparseTensor, Tensor, WeirError,
+                    check, library)
 from .meeting import Meeting
 from .operators import Operator, loaded
-from .options import FALLBACK_NUMBERS, SWITCH_FILES, TRANSPORT_NUMBERS, Options
+from .options import FALLBACK_NUMBERS, OFFERED, SWITCH_FILES, TRANSPORT_NUMBERS, Options
 from .registrations import Registrations
 
 LONGEST_MS = 2**32 - 1
@@ -156,7 +157,9 @@ def group_options(meeting: Meeting, options: Options, operators: Sequence[Operat
     library.weir_group_options_init_sized(byref(result), ctypes.sizeof(result))
     result.rank, result.world, result.all_gather = meeting.rank, meeting.world, meeting.all_gather
     result.rendezvous = options.rendezvous.encode() or None
-    if rings := options.named_rings:
+    if options.rings == OFFERED:
+        result.ring_count = RING_COUNTS["WEIR_RINGS_OFFERED"]
+    elif rings := options.named_rings:
         result.rings = (c_uint32 * len(rings))(*rings)
         result.ring_count = len(rings)
     result.switch_address = options.switch.encode()  # "" is none, whatever the environment says

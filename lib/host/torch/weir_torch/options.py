@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from .c_api import FALLBACKS, TRANSPORTS
 
@@ -20,6 +20,7 @@ PLACED = ("device", "ip", "mac")  # where % and a letter stand for a rank's numb
 PLACES = {"r": "RANK", "l": "LOCAL_RANK"}  # by letter, torchrun's variables
 MOST = {"gid_index": 2**8 - 1}  # of numbers
 MOST_USUALLY = 2**32 - 1
+OFFERED = "offered"
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Options:
     ip: str = ""  # software: this rank's address, as in the switch's ring
     mac: str = ""
     gid_index: Optional[int] = None
-    # Ids, as in the switch's configuration. None: 1, or whatever `switch` chooses.
-    rings: Optional[tuple[int, ...]] = None
+    # Ids, as in the switch's configuration. None: 1, or whatever `switch` chooses. OFFERED: one for each of its workers.
+    rings: Union[tuple[int, ...], str, None] = None
     switch: str = ""  # the control service of the switch that makes the rings: unix:/PATH or HOST:PORT; "": none does
     switch_certificate: str = ""  # PEM files, for HOST:PORT
     switch_key: str = ""
@@ -52,13 +53,13 @@ class Options:
         for name, allowed in WORDS.items():
             if getattr(self, name) not in allowed:
                 raise refusal(name, getattr(self, name), ", ".join(allowed))
-        if self.rings == ():
-            raise ValueError("weir_torch: rings: found none; allowed: one id or more")
+        if self.rings == () or isinstance(self.rings, str) and self.rings != OFFERED:
+            raise ValueError(f"weir_torch: rings: found {self.rings!r}; allowed: one id or more, or {OFFERED!r}")
 
     @property
     def named_rings(self) -> tuple[int, ...]:
         """Ids that are known before the group is formed."""
-        if self.rings is None:
+        if self.rings is None or self.rings == OFFERED:
             return () if self.switch else (1,)
         return self.rings
 
@@ -90,7 +91,7 @@ def value_of(name: str, text: str) -> Any:
         return text
     if name == "operators":
         return tuple(map(text_of, filter(None, files_in(text))))
-    return numbers_in(name, text) if name == "rings" else number_in(name, text)
+    return rings_in(name, text) if name == "rings" else number_in(name, text)
 
 
 def placed(name: str, text: str) -> str:
@@ -125,10 +126,12 @@ def number_in(name: str, text: str) -> int:
     return int(text)
 
 
-def numbers_in(name: str, text: str) -> tuple[int, ...]:
+def rings_in(name: str, text: str) -> Union[tuple[int, ...], str]:
+    if text == OFFERED:
+        return text
     parts = text.split(",")
     if not all(is_number(part, MOST_USUALLY) for part in parts):
-        raise refusal(variable_of(name), text, f"numbers from 0 to {MOST_USUALLY}, with commas between them")
+        raise refusal(variable_of(name), text, f"numbers from 0 to {MOST_USUALLY}, with commas between them, or {OFFERED}")
     return tuple(map(int, parts))
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "worker/local_ranks.hpp"
+#include "local_ranks.hpp"
 
 #include "complaint.hpp"
 
@@ -26,20 +26,21 @@ void end_with(pid_t parent) {
   }
 }
 
-int status_of(std::uint16_t rank, int waited) {
+int status_of(std::string_view program, std::uint16_t rank, int waited) {
   if (WIFEXITED(waited)) {
     return WEXITSTATUS(waited);
   }
-  complain("weir-worker", fmt::format("rank {} was ended by signal {} ({})", rank, WTERMSIG(waited),
-                                      strsignal(WTERMSIG(waited))));
+  complain(program, fmt::format("rank {} was ended by signal {} ({})", rank, WTERMSIG(waited),
+                                strsignal(WTERMSIG(waited))));
   return EXIT_FAILURE;
 }
 
 } // namespace
 
-int run_local_ranks(std::uint16_t first, std::uint16_t count,
+int run_local_ranks(std::string_view program, std::uint16_t first, std::uint16_t count,
                     const std::function<int(std::uint16_t rank)>& body) {
   const pid_t parent = getpid();
+  std::signal(SIGCHLD, SIG_DFL); // who ignores it leaves nobody to wait for
   std::map<pid_t, std::uint16_t> ranks;
   for (std::uint16_t rank = first; rank < first + count; ++rank) {
     const pid_t child = fork();
@@ -58,7 +59,7 @@ int run_local_ranks(std::uint16_t first, std::uint16_t count,
     int waited = 0;
     const auto ended = ranks.find(waitpid(-1, &waited, 0));
     if (ended != ranks.end()) {
-      const int own = status_of(ended->second, waited);
+      const int own = status_of(program, ended->second, waited);
       status = status == EXIT_SUCCESS ? own : status;
       ranks.erase(ended);
     }
