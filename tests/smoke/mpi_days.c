@@ -8,6 +8,7 @@
 ///   order  two communicators, which rank 0 uses in another order than the others
 ///   halves an all-reduce of all ranks, and one of each half's
 ///   many   eight communicators of all ranks at the same time, an all-reduce in each
+///   probe  what rank 0 sends before a barrier, the others find behind it at the first look
 /// Prints "mpi_days: RANK: ERROR" for the first error and ends with status 3, or "mpi_days: RANK:
 /// well".
 
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LENGTH = 4096, MANY = 8, CALLS = 20 };
+enum { LENGTH = 4096, MANY = 8, CALLS = 20, BARRIERS = 200, TAG = 7 };
 
 static int rank;
 static int world;
@@ -111,6 +112,42 @@ static int many(void) {
   return 0;
 }
 
+static void send_to_all(void) {
+  for (int to = 1; to < world; ++to) {
+    MPI_Request request;
+    MPI_Isend(&rank, 1, MPI_INT, to, TAG, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request); // that it has left is nobody's to wait for
+  }
+}
+
+/// Whether a message of rank 0's is here now.
+static int finds_message(void) {
+  int is_here = 0;
+  int from = -1;
+  MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &is_here, MPI_STATUS_IGNORE);
+  MPI_Recv(&from, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return is_here;
+}
+
+static int probe(void) {
+  int missed = 0;
+  if (all_reduce(MPI_COMM_WORLD)) { // the ring is there from now on
+    return 3;
+  }
+  for (int barrier = 0; barrier < BARRIERS; ++barrier) {
+    if (rank == 0) {
+      send_to_all();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    missed += rank != 0 && !finds_message();
+  }
+  if (missed != 0) {
+    printf("mpi_days: %d: %d of %d messages were not found\n", rank, missed, BARRIERS);
+    fflush(stdout);
+  }
+  return missed != 0 ? 3 : 0;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -123,6 +160,7 @@ int main(int argc, char** argv) {
                      : strcmp(what, "leave") == 0  ? leave()
                      : strcmp(what, "order") == 0  ? order()
                      : strcmp(what, "halves") == 0 ? halves()
+                     : strcmp(what, "probe") == 0  ? probe()
                                                    : many();
   MPI_Finalize(); // MPI_Abort would lose what the launcher has not read of what the ranks have told
   if (status == 0) {

@@ -123,7 +123,7 @@ def bad_days(lab: Lab) -> None:
     ring = working_ring(lab, fabric)
     said(lab, f"withdraw ring {ring}")
     expect_end(job, program, "MPI_Allreduce of MPI_COMM_WORLD: aborted: ", f"ring {ring} was withdrawn")
-    job = fabric.start(MPICH, [program, "start"])
+    job = fabric.start(MPICH, [program, "start"], WEIR_RINGS="offered")
     working_ring(lab, fabric)
     fabric.switch.stop()
     expect_end(job, program, "MPI_Iallreduce of MPI_COMM_WORLD: aborted: ", "the switch stops")
@@ -131,6 +131,16 @@ def bad_days(lab: Lab) -> None:
     wait_for_rings(lab, 7)
     status, output = fabric.start(MPICH, [program, "many"]).wait()
     expect(status == 0, f"after the restart: {status}, {output}")
+
+
+@smoke_test("mpi-messages-before-a-barrier")
+def messages_before_a_barrier(lab: Lab) -> None:
+    """Whoever has passed a barrier of Weir's finds what was sent before it at the first look, as programs are used to."""
+    fabric = MpiFabric(lab, rings=1)
+    program = fabric.compile(MPICH, "mpi_days.c")
+    status, output = fabric.start(MPICH, [program, "probe"]).wait()
+    expect(status == 0 and counted_calls(output) == {"MPI_Allreduce": (1, 0), "MPI_Barrier": (200, 0)}, f"{status}, {output}")
+    fabric.switch.stop()
 
 
 @smoke_test("mpi-without-rings")
@@ -175,7 +185,7 @@ def mistakes(lab: Lab) -> None:
             ({"WEIR_MPI_CONFIG": str(wrong)}, f"{wrong}:{lines.count(chr(10)) + 1}: found 'WEIR_WINDW=8'; allowed: NAME=VALUE"),
             (settings | {"WEIR_THRESHOLD": "4k"}, "WEIR_THRESHOLD: found '4k'; allowed: a number from 0 to "),
             (settings | {"WEIR_FALLBACK": "yes"}, "WEIR_FALLBACK: found 'yes'; allowed: mpi, ring, none"),
-            (settings | {"WEIR_RINGS": "1,x"}, "WEIR_RINGS: found '1,x'; allowed: numbers from 0 to 4294967295, with commas between them"),
+            (settings | {"WEIR_RINGS": "1,x"}, "WEIR_RINGS: found '1,x'; allowed: numbers from 0 to 4294967295, with commas between them, or offered"),
             (settings | {"WEIR_DEVICE": "host%x"}, "WEIR_DEVICE: found 'host%x'; allowed: after a '%' one of 'r', 'l' and '%'"),
             ({"LD_PRELOAD": str(OPEN_MPI.interposer)}, "the program uses MPICH (")):
         status, output = run_with(preload | mistake)

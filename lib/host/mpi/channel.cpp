@@ -61,7 +61,9 @@ weir_group_options options_of(const Settings& settings) {
   options.fallback = settings.fallback == Fallback::ring ? WEIR_FALLBACK_RING : WEIR_FALLBACK_NONE;
   options.rendezvous = pointer_to(settings.rendezvous);
   set_switch(settings, options);
-  if (settings.switch_address.empty()) {
+  if (settings.rings.empty()) {
+    options.ring_count = WEIR_RINGS_OFFERED;
+  } else if (settings.switch_address.empty()) {
     options.rings = settings.rings.data();
     options.ring_count = settings.rings.size();
   }

@@ -149,10 +149,14 @@ void Request::tell_wait(const std::string& late) {
   }
 }
 
+/// Drives MPI at the call's begin and at its end, too: what a rank has sent before a barrier,
+/// others expect to find behind it at the first look, as behind MPI's own.
 void Request::wait() {
+  mpi_driver().drive();
   while (!look(kMomentMs)) {
     mpi_driver().drive();
   }
+  mpi_driver().drive();
 }
 
 bool Request::poll() {

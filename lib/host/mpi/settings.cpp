@@ -30,7 +30,7 @@ void set(std::string& to, const Variable&, std::string_view text) {
 }
 
 void set(std::vector<std::uint32_t>& to, const Variable& variable, std::string_view text) {
-  to = variables::numbers_in(variable, text);
+  to = variables::rings_in(variable, text);
 }
 
 template <typename Number>

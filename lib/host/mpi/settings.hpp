@@ -39,7 +39,8 @@ struct Settings {
   std::string switch_key;
   std::string switch_authority;
   std::string switch_name;
-  std::vector<std::uint32_t> rings; // for communicators of all ranks, without a switch's address
+  // For communicators of all ranks, without a switch's address. None: as many as a switch offers.
+  std::vector<std::uint32_t> rings;
   std::optional<std::uint32_t> window;
   std::optional<std::uint32_t> message_bytes;
   std::optional<std::uint32_t> path_mtu;
