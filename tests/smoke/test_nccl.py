@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import signal
 import time
@@ -10,6 +11,7 @@ import time
 from lab import Lab, smoke_test
 from mpi_jobs import MpiFabric, working_ring
 from netns import Namespace
+from page_commands import first_sum
 from test_control import said, socket_of
 from test_held_rings import MODULE, switch_and_hosts, wait_for_chosen_ring, wait_for_rings, with_room
 from test_worker import Process
@@ -90,10 +92,10 @@ def not_used(lab: Lab) -> None:
 
 
 class Page:
-    """What docs/nccl.md prints first: what is typed, and what NCCL's log and the switch say."""
+    """What docs/nccl.md prints of a job: what is typed, and what NCCL's log and the switch say."""
 
     def __init__(self) -> None:
-        listing = (ROOT / "docs/nccl.md").read_text().split("```\n")[1]
+        listing = next(part for part in (ROOT / "docs/nccl.md").read_text().split("```\n") if "/etc/nccl.conf   " in part)
         self.operators = dict(re.findall(r"^(WEIR_\w+)=(\S+)$", listing, re.MULTILINE))  # lines of /etc/nccl.conf
         self.users = dict(re.findall(r"(NCCL_\w+)=(\S+)", listing))
         self.used, self.reduces = re.findall(r"^… NCCL (INFO Weir: .*?)(?:; …)?$", listing, re.MULTILINE)
@@ -215,4 +217,60 @@ def passes_another(lab: Lab) -> None:
            "init: net Other, begun device 1 of 2: host1, CollNet's host1, speed 400000, memory 3 and 1\n" in output, output)
     status, output = start(lab, outside, "init", (12,), WEIR_NCCL_NET=str(OTHER))[0].wait()
     expect(status == 1 and "there is no ncclNetPlugin_v12" in output, output)
+    switch.stop()
+
+
+PROGRAM = BUILD / "app/weir-nccl-check"
+
+
+@smoke_test("nccl-page")
+def page(lab: Lab) -> None:
+    """What docs/nccl.md tells a newcomer to type ends in a sum that Weir has made."""
+    script = lab.file("first.sh", first_sum("docs/nccl.md", lab.directory / "page", {"--repeat 20": f"--plug-in {shlex.quote(str(PLUG_IN))}"}))
+    outside = lab.namespace()
+    status, output = Process(lab, outside, ["bash", "-eu", script], WEIR_SWITCH_MODULE=str(MODULE)).wait()
+    due = (r"^INFO Weir: used, since NCCL_COLLNET_ENABLE is 1 and switch unix:.* answers: .*by device weir0; ",
+           r"^INFO Weir: rank 0 of 4 reduces by ring \d+ of the switch, device weir0$",
+           r"^weir-nccl-check: 4 ranks, 12 MiB of each summed as f32, f16, i32, every element exact$")
+    expect(status == 0 and all(re.search(line, output, re.MULTILINE) for line in due), f"{status}, {output}; due: {due}")
+
+
+def checked(lab: Lab, outside: Namespace, *words: str, **environment: str) -> tuple[int, str]:
+    return start_check(lab, outside, *words, **environment).wait()
+
+
+def start_check(lab: Lab, outside: Namespace, *words: str, **environment: str) -> Process:
+    return Process(lab, outside, [PROGRAM, "--plug-in", PLUG_IN, *words], **{"WEIR_SWITCH_MODULE": str(MODULE)} | environment)
+
+
+@smoke_test("nccl-check")
+def check_of_each_rank(lab: Lab) -> None:
+    """Ranks that a launcher starts meet at rank 0; one that cannot, does not come or is another's tells all why."""
+    switch, outside = switch_and_hosts(lab, with_room(lab))
+    settings = lab.file("nccl.conf", f"# ours\nWEIR_SWITCH=unix:{socket_of(lab)}\nWEIR_WINDOW=4\nWEIR_MESSAGE_BYTES=16384\nWEIR_DEVICE=eth9\n")
+
+    def ranks(count: int, **environment: str) -> list[tuple[int, str]]:
+        started = [start_check(lab, outside, "--meet", "127.0.0.1:7471", "--wait", "5", **{
+            "NCCL_CONF_FILE": str(settings), "WEIR_DEVICE": f"host{rank}", "WEIR_IP": f"10.77.0.{rank + 1}", "RANK": str(rank), "WORLD_SIZE": "4"} | ({} if rank != count - 1 else environment)) for rank in range(count)]
+        return [process.wait() for process in started]
+
+    right = ranks(4, MASTER_ADDR="127.0.0.1", MASTER_PORT="7470")
+    expect([status for status, _ in right] == [0] * 4 and "4 ranks, 12 MiB of each" in right[0][1], f"{right}")
+    for came, environment, due in (
+            (4, {"WEIR_DEVICE": "eth9"}, "rank 3 cannot: Weir: not used: WEIR_DEVICE: found 'eth9'"),
+            (4, {"WEIR_SWITCH": f"unix:{lab.directory}/nowhere"}, "rank 3 cannot: Weir: not used: no switch answers"),
+            (3, {}, "has not come: rank 3"),
+            (4, {"RANK": "2"}, "two come as rank 2"),
+            (4, {"WEIR_RENDEZVOUS": "10.99.0.1:0"}, "rank 3 cannot: "),
+            (4, {"WORLD_SIZE": "5"}, "one comes as rank 3 of 5; here are 4 ranks")):
+        wrong = ranks(came, **environment)
+        expect(all(status == 1 for status, _ in wrong) and sum(due in output for _, output in wrong) >= 3, f"{due}: {wrong}")
+        expect(came == 4 or "rank 0 waits: has not come: rank 3\n" in wrong[0][1], f"{wrong}")
+    wait_for_rings(lab, 7)
+    for words, due in ((("--ranks", "1"), "--ranks: found '1'; allowed: 2 .. 256"), ((), "--ranks: found 0; allowed: 2 .. 256"),
+                       (("--ranks", "2", "--rank", "2", "--meet", "a:1"), "--rank: found 2; allowed: 0 .. 1"),
+                       (("--ranks", "2", "--rank", "1"), "--meet is needed"), (("--ranks", "2", "--meet", "a:1"), "--meet without --rank"),
+                       (("--meet", "here"), "--meet: found 'here'; allowed: HOST:PORT"), (("all",), "found 'all'; allowed: options")):
+        status, output = checked(lab, outside, *words)
+        expect(status == 2 and due in output, f"{words}: {status}, {output}")
     switch.stop()

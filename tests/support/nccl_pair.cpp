@@ -14,6 +14,7 @@ namespace weir::nccl_test {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace nccl_check;
 using Handle = std::array<char, nccl::kHandleBytes>;
 
 // The first is empty; the long ones do not fit into the kernel's buffers.

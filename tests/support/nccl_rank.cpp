@@ -19,13 +19,15 @@
 /// - absent: the last rank does not connect
 /// - pair: point-to-point between two ranks
 
+#include "nccl_check/coll_transport.hpp"
 #include "nccl_pair.hpp"
-#include "nccl_transport.hpp"
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -40,6 +42,7 @@ namespace weir::nccl_test {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace nccl_check;
 
 constexpr std::size_t kSlotBytes = 64 << 10; // NCCL's 512 KiB take a test too long
 constexpr std::size_t kBriefSlotBytes = 4 << 10;
@@ -48,9 +51,19 @@ constexpr Operation kLong{.channels = kChannels, .steps = 1000, .chunk_bytes = 4
 constexpr int kInTheMiddle = 10;
 constexpr int kManyCalls = CollTransport::kSlots / 2;
 
+void print_line(nccl::LogLevel level, unsigned long, const char*, int, const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::fputs(level == nccl::LogLevel::warn ? "WARN " : "INFO ", stdout);
+  std::vprintf(format, arguments);
+  std::puts("");
+  std::fflush(stdout);
+  va_end(arguments);
+}
+
 struct Rank {
   Rank(char** arguments)
-      : version(arguments[2]), plug_in(arguments[1], std::atoi(version)),
+      : version(arguments[2]), plug_in(arguments[1], std::atoi(version), print_line),
         rank(std::atoi(arguments[3])), world(std::atoi(arguments[4])), folder(arguments[5]),
         scenario(arguments[6]) {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "nccl_plug_in.hpp"
+#include "nccl_check/plug_in.hpp"
 
 #include <array>
 #include <cstddef>
@@ -11,12 +11,13 @@
 #include <sys/mman.h>
 #include <vector>
 
-namespace weir::nccl_test {
+namespace weir::nccl_check {
 
 /// NCCL's numbers: ncclDataType_t from 0 to 11, ncclRedOp_t from 0 to 3.
 inline constexpr int kTypes = 12;
 inline constexpr int kOperations = 4;
 inline constexpr int kInt32 = 2;
+inline constexpr int kFloat16 = 6;
 inline constexpr int kFloat32 = 7;
 inline constexpr int kSum = 0;
 
@@ -86,4 +87,4 @@ class CollTransport {
   std::vector<Channel> channels_;
 };
 
-} // namespace weir::nccl_test
+} // namespace weir::nccl_check

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nccl_plug_in.hpp"
+#include "nccl_check/plug_in.hpp"
 
-#include <cstdarg>
-
-namespace weir::nccl_test {
+namespace weir::nccl_check {
 namespace {
 
 // Where NCCL's headers have what is called most; the same in all versions.
@@ -45,30 +43,20 @@ static_assert(offsetof(nccl::PropertiesV9, speed) == 36 &&
 static_assert(offsetof(nccl::PropertiesV12, base.most_collective_bytes) == 112 &&
               offsetof(nccl::PropertiesV12, rail) == 124);
 
-void print_line(nccl::LogLevel level, unsigned long, const char*, int, const char* format, ...) {
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::fputs(level == nccl::LogLevel::warn ? "WARN " : "INFO ", stdout);
-  std::vprintf(format, arguments);
-  std::puts("");
-  std::fflush(stdout);
-  va_end(arguments);
-}
-
 constexpr std::uint64_t kCommunicator = 1;
 
 template <typename Start>
-std::function<Result()> init_of(const Start& start) {
-  return [init = start.init] {
+std::function<Result()> init_of(const Start& start, nccl::Logger log) {
+  return [init = start.init, log] {
     static void* context;
-    if constexpr (requires { init(print_line); }) {
-      return init(print_line);
-    } else if constexpr (requires { init(print_line, nullptr); }) {
-      return init(print_line, nullptr);
-    } else if constexpr (requires { init(&context, kCommunicator, print_line); }) {
-      return init(&context, kCommunicator, print_line);
+    if constexpr (requires { init(log); }) {
+      return init(log);
+    } else if constexpr (requires { init(log, nullptr); }) {
+      return init(log, nullptr);
+    } else if constexpr (requires { init(&context, kCommunicator, log); }) {
+      return init(&context, kCommunicator, log);
     } else {
-      return init(&context, kCommunicator, nullptr, print_line, nullptr);
+      return init(&context, kCommunicator, nullptr, log, nullptr);
     }
   };
 }
@@ -96,7 +84,7 @@ std::function<Result(int, void*, void**)> listen_of(const Start& start) {
 template <typename Properties>
 Properties described_by(Result (*)(int, Properties*));
 
-/// Only what the tests look at.
+/// Only what somebody here looks at.
 template <typename Start>
 std::function<Result(int, nccl::PropertiesV12&)> properties_of(const Start& start) {
   return [get = start.get_properties](int device, nccl::PropertiesV12& wanted) {
@@ -137,9 +125,9 @@ std::function<Result(int, void*, void**)> connect_of(const Table& table) {
 }
 
 template <typename Table>
-Net net_of(const Table& table) {
+Net net_of(const Table& table, nccl::Logger log) {
   Net net{.name = table.start.name,
-          .init = init_of(table.start),
+          .init = init_of(table.start, log),
           .finalize = finalize_of(table),
           .devices = table.start.devices,
           .properties = properties_of(table.start),
@@ -178,10 +166,10 @@ template <typename Count>
 Count count_of(Result (*)(void*, void*, void*, Count, int, int, void*, void*, void**));
 
 template <typename Table>
-CollNet coll_of(const Table& table) {
+CollNet coll_of(const Table& table, nccl::Logger log) {
   const auto& body = table.body;
   CollNet coll{.name = table.start.name,
-               .init = init_of(table.start),
+               .init = init_of(table.start, log),
                .finalize = finalize_of(table),
                .devices = table.start.devices,
                .properties = properties_of(table.start),
@@ -211,14 +199,14 @@ template <typename NetTable, typename CollTable>
 void PlugIn::take() {
   const std::string number = std::to_string(version_);
   if (const auto* net = table_in<NetTable>(library_, "ncclNetPlugin_v" + number); net != nullptr) {
-    read_net_ = [net] { return net_of(*net); };
+    read_net_ = [net, log = log_] { return net_of(*net, log); };
     net_ = read_net_();
   }
   const auto* const coll = table_in<CollTable>(library_, "ncclCollNetPlugin_v" + number);
   if (coll == nullptr) {
     throw std::runtime_error("no ncclCollNetPlugin_v" + number);
   }
-  coll_ = coll_of(*coll);
+  coll_ = coll_of(*coll, log_);
 }
 
 void PlugIn::take_version() {
@@ -238,8 +226,8 @@ void PlugIn::take_version() {
   }
 }
 
-PlugIn::PlugIn(const char* file, int version)
-    : version_(version), library_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
+PlugIn::PlugIn(const char* file, int version, nccl::Logger log)
+    : version_(version), log_(log), library_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) {
     throw std::runtime_error(dlerror());
   }
@@ -252,4 +240,4 @@ Result PlugIn::init_net() {
   return result;
 }
 
-} // namespace weir::nccl_test
+} // namespace weir::nccl_check

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "nccl_transport.hpp"
+#include "nccl_check/coll_transport.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <thread>
 
-namespace weir::nccl_test {
+namespace weir::nccl_check {
 namespace {
 
 /// Of a data type: as IEEE 754 has it, or an integer with no exponent.
@@ -35,13 +36,14 @@ std::uint64_t bits_of(const Form& form, std::uint64_t value) {
   if (form.bias == 0) {
     return value;
   }
-  const int exponent = std::bit_width(value) - 1;
+  const auto exponent = static_cast<int>(std::bit_width(value)) - 1;
   const std::uint64_t fraction =
       (value << form.mantissa_bits >> exponent) - (std::uint64_t{1} << form.mantissa_bits);
   return static_cast<std::uint64_t>(exponent + form.bias) << form.mantissa_bits | fraction;
 }
 
-/// 1 or 2: so all four reductions of up to four ranks are exact in every type.
+/// 1 or 2: so all four reductions of up to four ranks are exact in every type, and sums of many in
+/// most.
 std::uint64_t element(int rank, int operation, int channel, int step, std::size_t index) {
   const std::size_t mixed =
       index * 2654435761U +
@@ -62,7 +64,7 @@ std::uint64_t folded(int operation, std::uint64_t left, std::uint64_t right) {
   }
 }
 
-/// NCCL's thread only yields. Here the ranks share two cores: who waits for long leaves them to
+/// NCCL's thread only yields. Here ranks may share a few cores: who waits for long leaves them to
 /// others. In a guest with one, soon.
 void pause(int idle) {
   static const int yields = std::thread::hardware_concurrency() == 1 ? 20 : 10000;
@@ -78,10 +80,14 @@ void pause(int idle) {
 CollTransport::CollTransport(const CollNet& coll, void* comm, int rank, int world, int channels,
                              std::size_t slot_bytes)
     : coll_(coll), comm_(comm), rank_(rank), world_(world), most_channels_(channels),
-      slot_bytes_(slot_bytes), bytes_(2 * kSlots * static_cast<std::size_t>(channels) * slot_bytes),
+      slot_bytes_(slot_bytes), bytes_(std::size_t{2} * std::size_t{kSlots} *
+                                      static_cast<std::size_t>(channels) * slot_bytes),
       memory_(static_cast<std::byte*>(
           mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
       chance_(static_cast<unsigned>(rank) + 1) {
+  if (memory_ == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
   // NCCL's receiving and its sending connector each register the whole.
   expect_success("regMr", coll_.body.memory.register_memory(comm_, memory_, bytes_,
                                                             nccl::kHostMemory, &receive_memory_));
@@ -103,9 +109,9 @@ void CollTransport::forget_memory() {
 }
 
 std::byte* CollTransport::place(const Operation& operation, Half half, int channel, int step) {
-  const std::size_t slot =
-      static_cast<std::size_t>((half == Half::received ? kSlots : 0) + step % kSlots);
-  return memory_ + slot * static_cast<std::size_t>(most_channels_) * slot_bytes_ +
+  const int slot = (half == Half::received ? kSlots : 0) + step % kSlots;
+  return memory_ +
+         static_cast<std::size_t>(slot) * static_cast<std::size_t>(most_channels_) * slot_bytes_ +
          static_cast<std::size_t>(channel) * operation.chunk_bytes;
 }
 
@@ -228,4 +234,4 @@ void CollTransport::run(const Operation& operation, const std::function<void(int
   ++operations_;
 }
 
-} // namespace weir::nccl_test
+} // namespace weir::nccl_check

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace weir::nccl_test {
+namespace weir::nccl_check {
 
 using nccl::Result;
 
@@ -49,10 +49,11 @@ struct CollNet {
       iallreduce;
 };
 
-/// Opens a plug-in as NCCL does, and takes the tables of one version.
+/// Opens a plug-in as NCCL does, and takes the tables of one version, 8 to 12. What it says goes to
+/// `log`. Throws std::runtime_error: there is no such file, or no such table in it.
 class PlugIn {
  public:
-  PlugIn(const char* file, int version);
+  PlugIn(const char* file, int version, nccl::Logger log);
   PlugIn(const PlugIn&) = delete;
   PlugIn& operator=(const PlugIn&) = delete;
 
@@ -72,6 +73,7 @@ class PlugIn {
   void take_version();
 
   int version_;
+  nccl::Logger log_;
   void* library_;
   std::function<Net()>
       read_net_; // NCCL asks for the table's place once, and reads it again and again
@@ -79,4 +81,4 @@ class PlugIn {
   std::optional<CollNet> coll_;
 };
 
-} // namespace weir::nccl_test
+} // namespace weir::nccl_check
