@@ -160,7 +160,7 @@ def check_nccl_options() -> list[str]:
 
 
 TORCH_KINDS = {"text": "str", "word": "str", "files": "tuple[str, ...]", "u8": "Optional[int]", "u32": "Optional[int]",
-               "u32s": "Optional[tuple[int, ...]]"}  # annotations
+               "rings": "Union[tuple[int, ...], str, None] u32"}  # annotations
 
 
 def guest_variables(guest: str) -> list[tuple[str, str, str, str]]:

@@ -32,14 +32,14 @@ SONAME = "libweir.so.1"
 HEADERS = ("weir.h", "weir.hpp")  # of include/weir/
 TORCH_FILES = ("__init__.py", "c_api.py", "callbacks.py", "calls.py", "check.py", "closing.py", "collectives.py", "engines.py", "group.py",
                "inner_gloo.py", "meeting.py", "operators.py", "options.py", "order.py", "process_group.py", "registrations.py", "sparse.py", "staging.py", "tracer.py", "training.py", "uncompiled.py", "waiter.py")  # of weir_torch/
-HOST_PROGRAMS = ("weir-operator", "weir-worker")
+HOST_PROGRAMS = ("weir-nccl-check", "weir-operator", "weir-worker")
 SWITCH_PROGRAMS = ("weir", "weir-manager", "weir-plan", "weir-replay", "weirctl")
 COMPLETIONS = ("share/bash-completion/completions/weirctl", "share/zsh/site-functions/_weirctl")
 # Where the whole tree is built, gRPC and both MPIs are there.
 MODULES = ("libweir_switch.so", "openmpi/libweir_mpi.so", "mpich/libweir_mpi.so")
 # What is written for those who use Weir.
 PAGES = ("configuration", "control", "deployment", "drops", "fabric", "glossary", "host", "laboratory", "metrics", "mpi", "nccl", "operating", "operators", "planner",
-         "planning", "prompt", "protocol", "pytorch", "transports", "troubleshooting")
+         "planning", "prompt", "protocol", "pytorch", "regions", "transports", "troubleshooting")
 # Without verbs, as the wheel has it: so it is compiled once.
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto")
 WITH_VERBS = ROOT / os.environ.get("WEIR_BUILD", "build") / f"lib/host/package/{SONAME}"  # the other tests'
@@ -71,9 +71,10 @@ BELIEFS = """
 import c_api
 c_api.library.weir_version()  # loads all functions
 print("#include <stddef.h>\\n#include <weir/weir.h>")
-for names in (c_api.STATUS, c_api.DATA_TYPES, c_api.OPERATIONS, c_api.BY_OPERATOR, c_api.MEMORY_KINDS, c_api.TRANSPORTS, c_api.FALLBACKS):
+for names in (c_api.STATUS, c_api.DATA_TYPES, c_api.OPERATIONS, c_api.BY_OPERATOR, c_api.MEMORY_KINDS, c_api.TRANSPORTS, c_api.FALLBACKS,
+              c_api.RING_COUNTS):
     for name, number in names.items():
-        print(f'_Static_assert({name} == {number}, "");')
+        print(f'_Static_assert({name} == {number}u, "");')
 for struct in c_api.STRUCTS:
     for name, _ in struct._fields_:
         field = getattr(struct, name)
@@ -185,7 +186,7 @@ def check_whole_tree(made: Installation) -> None:
     due = {f"bin/{program}" for program in SWITCH_PROGRAMS} | set(COMPLETIONS) | {
         "share/man/man1/weir-plan.1", "share/man/man1/weir-replay.1", "share/man/man1/weirctl.1", "share/man/man5/weir.yaml.5", "share/man/man8/weir.8", "share/man/man8/weir-manager.8",
         "lib/systemd/system/weir.service", "lib/systemd/system/weir-manager.service", "lib/sysusers.d/weir.conf", "lib/udev/rules.d/60-weir.rules",
-        "libexec/weir/weir-gate", f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua",
+        "libexec/weir/weir-gate", *(f"libexec/weir/slurm/{file.stem}" for file in (ROOT / "tools/slurm").glob("*.in")), f"{made.library.parent.relative_to(made.prefix)}/wireshark/plugins/weir.lua",
         *(f"{made.library.parent.relative_to(made.prefix)}/weir/{name}" for name in MODULES)}
     due |= {f"share/doc/weir/examples/{entry.name}" for entry in (ROOT / "config").iterdir()
             if entry.is_dir() or entry.suffix == ".yaml"}

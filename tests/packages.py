@@ -29,7 +29,7 @@ from install import ROOT, VERSION, expect, output_of, summary, verdict
 from style import tracked_files
 
 PACKAGES = ("libweir-dev", "libweir1", "libweir1-nccl", "libweir1-switch", "weir", "weir-mpi", "weir-tools")
-PROGRAMS = ("weir", "weir-manager", "weir-operator", "weir-plan", "weir-replay", "weir-worker", "weirctl")
+PROGRAMS = ("weir", "weir-manager", "weir-nccl-check", "weir-operator", "weir-plan", "weir-replay", "weir-worker", "weirctl")
 SOURCES = ("app", "config", "debian", "include", "lib", "meson.build", "meson_options.txt", "proto", "tools")  # of all programs
 UNIT = "weir.service"
 # What a reviewer of such a unit would accept: systemd's own scale is from 0 to 100.

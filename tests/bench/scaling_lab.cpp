@@ -73,7 +73,7 @@ double ScalingLab::frames_per_second(FrameStock& stock) {
 
 void ScalingLab::restart() {
   lcores_.clear();
-  const bool is_team = control::workers_of(placement_) > 1;
+  const bool is_team = placement_.workers() > 1;
   lcores_ =
       control::make_lcores(placement_, tables_.shared,
                            is_team ? tables_.team_settings() : tables_.worker_settings(), queues_);

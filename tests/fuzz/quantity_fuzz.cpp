@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/// Any text is a rate, a time, a size or names, or is rejected. An accepted value is within its
-/// bounds, and printing and parsing it gives the same value.
+/// Any text is a rate, a time, a size, names or a token, or is rejected. An accepted value is
+/// within its bounds, and printing and parsing it gives the same value.
 
+#include "plan/host_list.hpp"
 #include "plan/node_names.hpp"
 #include "text/quantity.hpp"
+#include "text/token_text.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +40,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto bytes = parse_size(text)) {
     require(*bytes <= std::uint64_t{1} << 46 && parse_size(size_text(*bytes)) == bytes);
   }
-  if (const auto names = expand_names(text, kMostNames)) {
-    require(!names->empty() && names->size() <= kMostNames);
+  for (const auto& names : {expand_names(text, kMostNames), names_in(text, kMostNames)}) {
+    require(!names || (!names->empty() && names->size() <= kMostNames));
+  }
+  if (const auto token = parsed_token(text)) {
+    require(parsed_token(token_text(*token))->secret == token->secret);
   }
   return 0;
 }

@@ -220,7 +220,7 @@ std::uint64_t all_lcores(control::Switch& weir, std::uint64_t lcore::RoundCounte
 std::uint64_t stops_for(control::Switch& weir, const report::Question& question,
                         std::string_view argument) {
   const std::uint64_t before = weir.inspector().stop_times().stops;
-  question.ask(weir, argument);
+  question.ask(weir, argument, {});
   return weir.inspector().stop_times().stops - before;
 }
 
@@ -244,7 +244,7 @@ void ask_with_few_stops(control::Switch& weir, Checks& checks) {
   for (const report::Question& question : report::questions()) {
     const report::Argument* argument = report::argument_in(question.grammar);
     for (const std::string& value :
-         argument == nullptr ? std::vector<std::string>{""} : argument->values(weir)) {
+         argument == nullptr ? std::vector<std::string>{""} : argument->values(weir, {})) {
       const std::uint64_t stops = stops_for(weir, question, value);
       checks.expect(is_as_declared(question.stops, stops),
                     fmt::format("{} {}: {} stops", question.grammar, value, stops));

@@ -4,8 +4,10 @@
 
     control_client.py ADDRESS describe               the services' methods and their health, as JSON
     control_client.py ADDRESS call METHOD JSON       a call's answer as JSON, or {"code": …, "message": …}
+    control_client.py ADDRESS try                    each method with nothing asked: its status' name, as JSON
     control_client.py ADDRESS watch JSON COUNT       so many answers of WatchStatistics
     control_client.py ADDRESS hold JSON              holds a ring, and says so, until the switch or somebody ends it
+    control_client.py ADDRESS hold-region JSON       the same for a region
     control_client.py ADDRESS count COUNT            how many of so many questions are answered
     control_client.py ADDRESS load COUNT TEXT        loads so many operators, the text under other names, and counts
     control_client.py ADDRESS flood CALLS            watches with so many calls, prints the first refusal's code,
@@ -117,12 +119,19 @@ class Client:
         ask, answer = factory.GetPrototype(found.input_type), factory.GetPrototype(found.output_type)
         message = json_format.Parse(request, ask())
         path = f"/{SERVICE}/{method}"
-        if method in ("WatchStatistics", "HoldRing"):
+        if method in ("WatchStatistics", "HoldRing", "HoldRegion"):
             replies = self._channel.unary_stream(path)(message.SerializeToString())
         else:
             replies = iter([self.unary(path, message.SerializeToString())])
         for reply in replies:
             yield json_format.MessageToDict(answer.FromString(bytes(reply)), preserving_proto_field_name=True)
+
+    def status_of(self, method: str) -> str:
+        try:
+            next(self._channel.unary_stream(f"/{SERVICE}/{method}")(b"", timeout=DEADLINE_S))
+        except grpc.RpcError as error:
+            return str(error.code().name)
+        return "OK"
 
     def is_answered(self) -> bool:
         try:
@@ -164,9 +173,11 @@ def main() -> None:
     try:
         if what == "describe":
             print(json.dumps(client.describe()))
-        elif what == "hold":
-            for held in client.answers("HoldRing", *rest):
+        elif what in ("hold", "hold-region"):
+            for held in client.answers("HoldRing" if what == "hold" else "HoldRegion", *rest):
                 print(json.dumps(held), flush=True)
+        elif what == "try":
+            print(json.dumps({method: client.status_of(method) for method in client.describe()["methods"]}))
         elif what == "count":
             print(sum(client.is_answered() for _ in range(int(rest[0]))))
         elif what == "load":

@@ -37,8 +37,13 @@ import test_control  # noqa: F401
 import test_errors  # noqa: F401
 import test_events  # noqa: F401
 import test_fabric_alerts  # noqa: F401
+import test_fabric_allocations  # noqa: F401
+import test_fabric_claim  # noqa: F401
 import test_fabric_etcd  # noqa: F401
+import test_fabric_export  # noqa: F401
 import test_fabric_page  # noqa: F401
+import test_fabric_rogues  # noqa: F401
+import test_fabric_slurm  # noqa: F401
 import test_forwarding  # noqa: F401
 import test_full_disk  # noqa: F401
 import test_gate  # noqa: F401
@@ -51,12 +56,14 @@ import test_loops  # noqa: F401
 import test_local_users  # noqa: F401
 import test_metrics  # noqa: F401
 import test_mpi  # noqa: F401
+import test_mpi4py  # noqa: F401
 import test_nccl  # noqa: F401
 import test_operators  # noqa: F401
 import test_plan  # noqa: F401
 import test_port_changes  # noqa: F401
 import test_process  # noqa: F401
 import test_prompt  # noqa: F401
+import test_regions  # noqa: F401
 import test_reload  # noqa: F401
 import test_replay  # noqa: F401
 import test_restarts  # noqa: F401
@@ -64,6 +71,7 @@ import test_rings  # noqa: F401
 import test_server  # noqa: F401
 import test_shared_nics  # noqa: F401
 import test_split  # noqa: F401
+import test_soak  # noqa: F401
 import test_sparse  # noqa: F401
 import test_steering  # noqa: F401
 import test_telemetry  # noqa: F401

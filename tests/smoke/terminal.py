@@ -18,7 +18,7 @@ from weir import START_S, STOP_S, Ended, Failed, wait_for
 
 PROMPT = "weir> "
 # Values for each placeholder of the grammar, with the ports and the ring of ring_of_hosts().
-VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",)}
+VALUES = {"<name|all>": ("all", "p2"), "<id|all>": ("all", "7"), "<id>": ("7",), "<region|all>": ("all",)}
 # Lines of the log, below which the prompt stands once more. They may come at any moment, and in pieces.
 EVENTS = re.compile(r"\n((?:weir: [^\n]* \[[a-z_]+(?: [a-z_]+=\S+)*\]\n)+)weir> ")
 BEGUN_EVENTS = re.compile(r"\n(?:weir: [^\n]*\n)*(?:w|we|wei|weir|weir:|weir: [^\n]*)?\Z")

@@ -160,6 +160,8 @@ MAPS = {
     "control.tls.": f"ports: [PORT]\ncontrol: {{ listen: ['127.0.0.1:1'], tls: {UNKNOWN} }}",
     "tenants[].": f"ports: [PORT]\ntenants: [{UNKNOWN}]",
     "operators[].": f"ports: [PORT]\noperators: [{UNKNOWN}]",
+    "regions.": f"ports: [PORT]\nregions: {UNKNOWN}",
+    "regions.rooms.": f"ports: [PORT]\nregions: {{ address: 10.0.0.3, mac: '02:57:45:00:00:01', rooms: {UNKNOWN} }}",
     "spare.": f"ports: [PORT]\nspare: {UNKNOWN}",
     "stations[].": f"ports: [PORT]\nstations: [{UNKNOWN}]",
     "rings[].": f"ports: [PORT]\nrings: [{UNKNOWN}]",

@@ -2,6 +2,7 @@
 """Several ranks behind one NIC: hosts whose processes share an interface, each host a network namespace of its own."""
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -162,8 +163,9 @@ def shared_nic_deaths(lab: Lab) -> None:
         errors = re.findall(rf"weir-worker: {due}.*rank {victim}\b", "".join(output for _, output in outputs))
         expect(len(errors) == WORLD - 1, f"rank {victim}: {outputs}")
     for process in start_long_job(lab, hosts):
-        for child in ranks_of(process):
-            os.kill(child, signal.SIGKILL)
+        # Stopped, none ends by itself when it hears of the first one's death.
+        for number, child in itertools.product((signal.SIGSTOP, signal.SIGKILL), ranks_of(process)):
+            os.kill(child, number)
         process.wait()
     for host in hosts:
         with host.entered():

@@ -15,7 +15,7 @@ PATHS = {"show port info <name|all>": "/weir/port/info", "show port stats <name|
          "show port xstats <name|all>": "/weir/port/xstats",
          "show port steering <name|all>": "/weir/port/steering", "show port bridge <name|all>": "/weir/port/bridge",
          "show ring <id|all>": "/weir/ring",
-         "show ring <id> stuck": "/weir/ring/stuck", "show hellos": "/weir/hellos", "show reclaimed": "/weir/reclaimed", "show tenants": "/weir/tenants",
+         "show ring <id> stuck": "/weir/ring/stuck", "show hellos": "/weir/hellos", "show reclaimed": "/weir/reclaimed", "show tenants": "/weir/tenants", "show region <region|all>": "/weir/region",
          "show gate": "/weir/gate",
          "show conn all": "/weir/conn", "show drops": "/weir/drops", "show graph": "/weir/graph",
          "show accounting": "/weir/accounting", "show fdb": "/weir/fdb", "show lcores": "/weir/lcores",
