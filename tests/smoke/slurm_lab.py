@@ -30,19 +30,25 @@ USER = "nobody"
 
 
 def slurm_environment(folder: Path) -> dict[str, str]:
-    """With the programs in a folder of their own: those that `tools/prepare test` has unpacked, or the system's."""
+    """With the programs in a folder of their own: copies of those that `tools/prepare test` has unpacked, or the system's.
+
+    Copies, because a clone may lie where no other user may look, or in a folder with blanks, which Slurm's configuration has no path with.
+    """
     folder.mkdir()
+    folder.chmod(0o755)
     is_unpacked = all((UNPACKED / file).exists() for file in PROGRAMS.values())
     for program, file in PROGRAMS.items():
-        found = UNPACKED / file if is_unpacked else shutil.which(program)
-        if found is None:
+        found = shutil.which(program)
+        if is_unpacked:
+            shutil.copy(UNPACKED / file, folder / program)
+        elif found is None:
             raise Skipped(f"there is no {program}: `tools/prepare test` unpacks it")
-        (folder / program).symlink_to(found)
+        else:
+            (folder / program).symlink_to(found)
     environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
     if is_unpacked:
-        here = folder / "unpacked"  # a clone's folder may have blanks, which Slurm's configuration takes no path with
-        here.symlink_to(UNPACKED)
-        environment["LD_LIBRARY_PATH"] = ":".join(str(here / library) for library in LIBRARIES)
+        copies = [shutil.copytree(UNPACKED / library, folder / Path(library).name, symlinks=True) for library in LIBRARIES]
+        environment["LD_LIBRARY_PATH"] = ":".join(map(str, copies))
     return environment
 
 
