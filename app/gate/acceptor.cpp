@@ -29,8 +29,8 @@ constexpr std::chrono::seconds kBar{1};
 
 } // namespace
 
-Acceptor::Acceptor(int channel, std::vector<int> doors, config::TlsFiles files)
-    : channel_(channel), doors_(std::move(doors)), files_(std::move(files)) {
+Acceptor::Acceptor(int channel, std::vector<int> doors, Orders orders)
+    : channel_(channel), doors_(std::move(doors)), orders_(std::move(orders)) {
   read_files();
 }
 
@@ -74,8 +74,8 @@ void Acceptor::let_in(int door) {
 bool Acceptor::has_room(const std::string& address) const {
   const auto count =
       static_cast<std::size_t>(std::ranges::count(connections_, address, &Connection::address));
-  return connections_.size() < kMostConnections && count < kMostOfAnAddress &&
-         !barred_until_.contains(address);
+  return connections_.size() < orders_.profile->most_connections &&
+         count < orders_.profile->most_of_an_address && !barred_until_.contains(address);
 }
 
 void Acceptor::begin(int client, std::string address) {
@@ -88,7 +88,7 @@ void Acceptor::begin(int client, std::string address) {
   const pid_t process = fork();
   if (process == 0) {
     close(pair[1]);
-    serve(client, pair[0]);
+    serve(client, pair[0], address);
   }
   if (process > 0) {
     send(channel_, {News::connection, {}, pair[1]}); // not sent: both ends are closed, and it ends
@@ -98,7 +98,7 @@ void Acceptor::begin(int client, std::string address) {
   close(pair[1]);
 }
 
-void Acceptor::serve(int client, int to_switch) {
+void Acceptor::serve(int client, int to_service, const std::string& address) {
   close(channel_);
   for (const int door : doors_) {
     close(door);
@@ -106,14 +106,14 @@ void Acceptor::serve(int client, int to_switch) {
   const int on = 1;
   setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   bound_memory();
-  relay(client, to_switch, *texts_);
+  relay({client, address}, to_service, orders_, *texts_);
 }
 
 void Acceptor::read_files() {
   try {
-    texts_ = rpc::read_tls_files(files_);
+    texts_ = read_tls_files(orders_.files, orders_.profile->section);
     complaint_.clear();
-  } catch (const rpc::TlsFileError& error) {
+  } catch (const TlsFileError& error) {
     if (std::exchange(complaint_, error.what()) != complaint_) {
       send(channel_, {News::files, complaint_});
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "config/config.hpp"
-#include "rpc/tls_files.hpp"
+#include "gate/orders.hpp"
+#include "gate/tls_files.hpp"
 
 #include <chrono>
 #include <list>
@@ -18,13 +18,10 @@ namespace weir::gate {
 /// libraries that read it befalls its own connection alone. It reads nothing of clients itself.
 class Acceptor {
  public:
-  static constexpr std::size_t kMostConnections = 64;
-  static constexpr std::size_t kMostOfAnAddress = 16;
+  /// `doors` listen. News go to the service by `channel`.
+  Acceptor(int channel, std::vector<int> doors, Orders orders);
 
-  /// `doors` listen. News go to the switch by `channel`.
-  Acceptor(int channel, std::vector<int> doors, config::TlsFiles files);
-
-  /// Until the switch has gone.
+  /// Until the service has gone.
   void run();
 
  private:
@@ -38,7 +35,7 @@ class Acceptor {
   void let_in(int door);
   bool has_room(const std::string& address) const;
   void begin(int client, std::string address);
-  [[noreturn]] void serve(int client, int to_switch);
+  [[noreturn]] void serve(int client, int to_service, const std::string& address);
   /// The files may be others by now: those of the last look if they cannot be used.
   void read_files();
   void look_after_processes();
@@ -46,8 +43,8 @@ class Acceptor {
 
   const int channel_;
   const std::vector<int> doors_;
-  const config::TlsFiles files_;
-  std::optional<rpc::PemTexts> texts_;
+  const Orders orders_;
+  std::optional<PemTexts> texts_;
   std::string complaint_; // about the files
   std::list<Connection> connections_;
   std::map<std::string, Clock::time_point> barred_until_; // addresses whose process was killed

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "relay.hpp"
 
+#include "gate/certificate.hpp"
+#include "gate/connection_limits.hpp"
 #include "gate/metadata.hpp"
-#include "rpc/certificate.hpp"
-#include "rpc/connection_limits.hpp"
-#include "rpc/request_shares.hpp"
+#include "net/request_shares.hpp"
 
 #include <array>
 #include <atomic>
@@ -28,24 +28,22 @@ namespace {
 
 using grpc::ByteBuffer;
 
-// What a connection can take.
-constexpr double kMostCallsPerSecond = 200;
-constexpr std::size_t kMostBytes = std::size_t{32} << 20; // in gRPC's account
+constexpr std::size_t kMostBytes = std::size_t{32} << 20; // of a connection, in gRPC's account
 
-/// A call of the client's and the switch's call for it. Deletes itself when both are done.
+/// A call of the client's and the service's call for it. Deletes itself when both are done.
 class Call {
  public:
-  Call(grpc::GenericCallbackServerContext& context, grpc::GenericStub& stub,
-       std::atomic<int>& calls)
-      : calls_(calls), from_client_(*this), to_switch_(*this) {
+  Call(grpc::GenericCallbackServerContext& context, const std::string& address,
+       grpc::GenericStub& stub, std::atomic<int>& calls)
+      : calls_(calls), from_client_(*this), to_service_(*this) {
     context_.set_deadline(context.deadline());
-    name_caller(context);
-    stub.PrepareBidiStreamingCall(&context_, context.method(), {}, &to_switch_);
-    to_switch_.AddHold();              // while the client may ask
-    to_switch_.AddHold();              // while the switch may answer
+    name_caller(context, address);
+    stub.PrepareBidiStreamingCall(&context_, context.method(), {}, &to_service_);
+    to_service_.AddHold();             // while the client may ask
+    to_service_.AddHold();             // while the service may answer
     from_client_.StartRead(&request_); // which waits until gRPC has this reactor
-    to_switch_.StartRead(&answer_);
-    to_switch_.StartCall();
+    to_service_.StartRead(&answer_);
+    to_service_.StartCall();
   }
 
   grpc::ServerGenericBidiReactor* reactor() { return &from_client_; }
@@ -67,9 +65,9 @@ class Call {
     Call& call_;
   };
 
-  class ToSwitch : public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
+  class ToService : public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
    public:
-    explicit ToSwitch(Call& call) : call_(call) {}
+    explicit ToService(Call& call) : call_(call) {}
 
     void OnReadDone(bool is_read) override { call_.forward_answer(is_read); }
 
@@ -86,12 +84,12 @@ class Call {
 
   ~Call() { --calls_; }
 
-  /// The switch takes who calls from here.
-  void name_caller(const grpc::GenericCallbackServerContext& context) {
-    context_.AddMetadata(kByNetwork, "1");
+  /// The service takes who calls from here.
+  void name_caller(const grpc::GenericCallbackServerContext& context, const std::string& address) {
+    context_.AddMetadata(kByNetwork, address);
     for (const grpc::string_ref& pem :
          context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME)) {
-      for (const std::string& name : rpc::common_names_in({pem.begin(), pem.end()})) {
+      for (const std::string& name : common_names_in({pem.begin(), pem.end()})) {
         context_.AddMetadata(kCommonName, name);
       }
     }
@@ -103,9 +101,9 @@ class Call {
       return;
     }
     if (is_read) {
-      to_switch_.StartWrite(&request_);
+      to_service_.StartWrite(&request_);
     } else {
-      to_switch_.StartWritesDone();
+      to_service_.StartWritesDone();
       end_requests();
     }
   }
@@ -126,25 +124,25 @@ class Call {
       return;
     }
     {
-      const std::lock_guard lock(mutex_); // the switch has ended the call
+      const std::lock_guard lock(mutex_); // the service has ended the call
       end_requests();
     }
-    to_switch_.RemoveHold();
+    to_service_.RemoveHold();
   }
 
   void ask_for_answer(bool is_written) {
     if (is_written) {
       answer_.Clear();
-      to_switch_.StartRead(&answer_);
+      to_service_.StartRead(&answer_);
       return;
     }
     context_.TryCancel(); // the client has gone
-    to_switch_.RemoveHold();
+    to_service_.RemoveHold();
   }
 
   void end_requests() {
     if (std::exchange(may_ask_, false)) {
-      to_switch_.RemoveHold();
+      to_service_.RemoveHold();
     }
   }
 
@@ -158,7 +156,7 @@ class Call {
   std::atomic<int> sides_{2};
   grpc::ClientContext context_;
   FromClient from_client_;
-  ToSwitch to_switch_;
+  ToService to_service_;
   ByteBuffer request_;
   ByteBuffer answer_;
   std::mutex mutex_; // guards the next
@@ -176,47 +174,60 @@ class Refused : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 };
 
-/// All methods. It bounds the calls that reach the switch: gRPC bounds streams, but not how many a
+/// All methods. It bounds the calls that reach the service: gRPC bounds streams, but not how many a
 /// client begins and takes back.
 class Service : public grpc::CallbackGenericService {
  public:
-  explicit Service(std::shared_ptr<grpc::Channel> to_switch) : stub_(std::move(to_switch)) {}
+  Service(std::string address, const Profile& profile, std::shared_ptr<grpc::Channel> to_service)
+      : address_(std::move(address)), most_calls_(profile.calls_at_once),
+        stub_(std::move(to_service)), rate_(profile.calls_per_second) {}
 
   grpc::ServerGenericBidiReactor*
   CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    if (!rate_.lets_pass("", rpc::RequestShares::Clock::now())) {
+    if (!rate_.lets_pass("", net::RequestShares::Clock::now())) {
       return new Refused;
     }
-    if (++calls_ > rpc::kMostCalls) {
+    if (++calls_ > most_calls_) {
       --calls_;
       return new Refused;
     }
-    return (new Call(*context, stub_, calls_))->reactor();
+    return (new Call(*context, address_, stub_, calls_))->reactor();
   }
 
  private:
+  const std::string address_;
+  const int most_calls_;
   grpc::GenericStub stub_;
-  rpc::RequestShares rate_{kMostCallsPerSecond};
+  net::RequestShares rate_;
   std::atomic<int> calls_{0};
 };
 
-std::shared_ptr<grpc::Channel> channel_of(int to_switch) {
+/// A service that stands still ends its clients' calls, where it gives signs of life.
+std::shared_ptr<grpc::Channel> channel_of(int to_service, const Profile& profile) {
+  constexpr int signs_per_answer = 3;
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1); // as long as the switch's tables are
-  return grpc::CreateCustomInsecureChannelFromFd("switch", to_switch, arguments);
+  arguments.SetMaxReceiveMessageSize(-1); // as long as the service's tables are
+  if (const auto sign = static_cast<int>(profile.service_sign.count()); sign != 0) {
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, signs_per_answer * sign);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, signs_per_answer * sign);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0); // as many as it wants
+  }
+  return grpc::CreateCustomInsecureChannelFromFd(std::string(profile.name), to_service, arguments);
 }
 
-std::shared_ptr<grpc::ServerCredentials> mutual_tls(const rpc::PemTexts& texts) {
+std::shared_ptr<grpc::ServerCredentials> tls(const PemTexts& texts, Certificates certificates) {
   grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+      certificates == Certificates::required
+          ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+          : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = texts.client_authority;
   options.pem_key_cert_pairs.push_back({texts.key, texts.certificate});
   return grpc::SslServerCredentials(options);
 }
 
-void set_limits(grpc::ServerBuilder& builder) {
+void set_limits(grpc::ServerBuilder& builder, const Profile& profile) {
   builder.SetResourceQuota(grpc::ResourceQuota("weir.gate").Resize(kMostBytes));
-  rpc::bound_connections(builder, rpc::kIdleAtGate);
+  bound_connections(builder, profile, profile.idle_at_gate);
 }
 
 /// gRPC shuts a connection down before it closes it, and so does the other end.
@@ -227,23 +238,24 @@ void wait_for_end_of(std::array<pollfd, 2> sides) {
 
 } // namespace
 
-void relay(int client, int to_switch, const rpc::PemTexts& texts) {
+void relay(const Client& client, int to_service, const Orders& orders, const PemTexts& texts) {
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   gpr_set_log_function([](gpr_log_func_args*) {}); // it has a line for each bad handshake
-  const std::array<pollfd, 2> sides{
-      {{fcntl(client, F_DUPFD_CLOEXEC, 0), 0, 0}, {fcntl(to_switch, F_DUPFD_CLOEXEC, 0), 0, 0}}};
-  Service service(channel_of(to_switch));
+  const std::array<pollfd, 2> sides{{{fcntl(client.connection, F_DUPFD_CLOEXEC, 0), 0, 0},
+                                     {fcntl(to_service, F_DUPFD_CLOEXEC, 0), 0, 0}}};
+  const Profile& profile = *orders.profile;
+  Service service(client.address, profile, channel_of(to_service, profile));
   grpc::ServerBuilder builder;
-  set_limits(builder);
+  set_limits(builder, profile);
   builder.RegisterCallbackGenericService(&service);
-  const auto acceptor =
-      builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, mutual_tls(texts));
+  const auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, tls(texts, orders.certificates));
   const auto server = builder.BuildAndStart();
   if (server == nullptr) {
     _exit(EXIT_FAILURE);
   }
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-  parameters.fd = client;
+  parameters.fd = client.connection;
   acceptor->HandleNewConnection(&parameters);
   wait_for_end_of(sides);
   _exit(EXIT_SUCCESS); // nothing here outlives the connection

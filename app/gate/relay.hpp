@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "rpc/tls_files.hpp"
+#include "gate/orders.hpp"
+#include "gate/tls_files.hpp"
+
+#include <string>
 
 namespace weir::gate {
 
-/// Serves a client's connection with TLS, forwards each of its calls to the switch and the answers
+struct Client {
+  int connection;
+  std::string address;
+};
+
+/// Serves a client's connection with TLS, forwards each of its calls to the service and the answers
 /// back, and ends the process when either side has gone. It knows no message.
-[[noreturn]] void relay(int client, int to_switch, const rpc::PemTexts& texts);
+[[noreturn]] void relay(const Client& client, int to_service, const Orders& orders,
+                        const PemTexts& texts);
 
 } // namespace weir::gate

@@ -60,7 +60,7 @@ void drop_capabilities() {
   syscall(SYS_capset, &header, none.data());
 }
 
-void leave_signals_to_the_switch() {
+void leave_signals_to_the_service() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
     signal(number, SIG_IGN);
   }
@@ -70,10 +70,10 @@ void leave_signals_to_the_switch() {
 
 void give_up_rights(std::vector<int> kept) {
   close_all_but(std::move(kept));
-  leave_signals_to_the_switch();
+  leave_signals_to_the_service();
   write_file("/proc/self/oom_score_adj", kKilledFirst);
   setpriority(PRIO_PROCESS, 0, kNiceness);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); // it has the switch's key
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); // it has the service's key
   drop_capabilities();
 }
 

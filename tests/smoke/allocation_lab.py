@@ -21,7 +21,7 @@ class AllocationFabric(Fabric):
         super().__init__(lab, ("train", "eval"))
 
     def _write_managers(self, lab: Lab) -> None:
-        certificate, key = self.authority.sign("manager")
+        certificate, key = self.signed("manager")
         authority = self.authority.certificate
         text = self._manager("mgr1", "manager.sock", f"sqlite: {self.folder}/fabric.db", "127.0.0.1:9471", ADDRESS)
         text = text.replace("tenants: [", 'tenants: [{ name: blue, hosts: ["host1"] }, ')

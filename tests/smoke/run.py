@@ -41,6 +41,7 @@ import test_fabric_allocations  # noqa: F401
 import test_fabric_claim  # noqa: F401
 import test_fabric_etcd  # noqa: F401
 import test_fabric_export  # noqa: F401
+import test_fabric_gate  # noqa: F401
 import test_fabric_page  # noqa: F401
 import test_fabric_rogues  # noqa: F401
 import test_fabric_slurm  # noqa: F401

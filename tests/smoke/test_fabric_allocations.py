@@ -140,7 +140,7 @@ def by_token(lab: Lab, fabric: AllocationFabric, token: Path) -> None:
     fabric.ctl(SCHEDULER, "allocation", "end", other)
     for call, why in (("jobs", STRANGER), ("show", STRANGER), ("end", STRANGER), ("claim", STRANGER),
                       ("allocations", "under schedulers"), ("grant", "under schedulers"), ("token", f"of a host of {NAME}, while it is granted\n")):
-        nobody = Process(lab, fabric.namespace, [sys.executable, Path(__file__).with_name("nobody.py"), ADDRESS,
+        nobody = Process(lab, fabric.namespace, [sys.executable, Path(__file__).with_name("fabric_caller.py"), ADDRESS,
                                                  fabric.authority.certificate, call])
         status, said = nobody.wait()
         expect(status == 0 and why in said and "PERMISSION_DENIED" in said, f"{call}: {said}")

@@ -2,17 +2,16 @@
 """What clients by the network can do to the control service: each connection has a process of its own."""
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import time
 from pathlib import Path
 
+from gate_attacks import flood, is_running, processes_of
 from lab import Lab, smoke_test
 from netns import KILLED_WITH_US, Namespace
 from test_control import CLIENT, NULL_PORTS, TCP, WEIRCTL, Authority, resident_kib, said, socket_of, weirctl
@@ -29,64 +28,6 @@ def guarded(lab: Lab, authority: Authority) -> str:
     certificate, key = authority.sign("switch")
     return (f'{NULL_PORTS}{SPARE % (lab.directory / "state")}control:\n  listen: ["{TCP}", "unix:{socket_of(lab)}"]\n  tls: {{ certificate: "{certificate}", '
             f'key: "{key}", client_authority: "{authority.certificate}" }}\n')
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """Of HTTP/2 (RFC 9113 §4.1)."""
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-
-
-def request() -> bytes:
-    """The header of a call ListRings, in HPACK without a table of its own (RFC 7541 §6.2.2)."""
-    def text(value: bytes) -> bytes:
-        return bytes([len(value)]) + value
-    return (b"\x83\x87" + b"\x04" + text(b"/weir.v1.Switch/ListRings") + b"\x01" + text(b"a")
-            + b"\x0f\x10" + text(b"application/grpc") + b"\x00" + text(b"te") + text(b"trailers"))
-
-
-def begun_and_reset(first: int, count: int) -> bytes:
-    """Streams that a client begins and takes back at once (CVE-2023-44487)."""
-    return b"".join(frame(1, 4, stream, request()) + frame(3, 0, stream, b"\0\0\0\x08")
-                    for stream in range(first, first + 2 * count, 2))
-
-
-def flood(fabric: Namespace, context: ssl.SSLContext, until: float) -> int:
-    """On one connection until it breaks or its time is over; the number of streams."""
-    host, port = TCP.split(":")
-    stream = 1
-    with contextlib.suppress(OSError), fabric.entered(), socket.create_connection((host, int(port)), timeout=5) as plain, \
-            context.wrap_socket(plain, server_hostname=host) as tls:
-        tls.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
-        while time.monotonic() < until:
-            tls.sendall(begun_and_reset(stream, 500))
-            stream += 1000
-            tls.setblocking(False)
-            with contextlib.suppress(ssl.SSLWantReadError):
-                while tls.recv(1 << 16):
-                    pass
-            tls.settimeout(5)
-    return stream // 2
-
-
-def processes_of(switch: Weir) -> list[int]:
-    """Of its gate: the one that accepts, and one for each connection."""
-    def is_gate(process: Path) -> bool:
-        return (process / "comm").read_text() == "weir-gate\n"
-    session = Path(f"/proc/{switch.process.pid}/stat").read_text().rpartition(")")[2].split()[3]
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if is_gate(process) and (process / "stat").read_text().rpartition(")")[2].split()[3] == session:
-                found.append(int(process.name))
-    return sorted(found)
-
-
-def is_running(process: int) -> bool:
-    """A dead one whom nobody has asked for his status is none."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def client_context(authority: Authority) -> ssl.SSLContext:
@@ -127,7 +68,7 @@ def rapid_reset(lab: Lab) -> None:
     streams, until = 0, time.monotonic() + FLOOD_S
     answered = 0
     while time.monotonic() < until:
-        streams += flood(fabric, context, min(until, time.monotonic() + 1))
+        streams += flood(fabric, TCP, context, "/weir.v1.Switch/ListRings", min(until, time.monotonic() + 1))
         answered += has_ring_9(lab)
     grown = resident_kib(switch) - before
     expect(streams > 1000 and answered > 0, f"{streams} streams, {answered} answers")
@@ -152,7 +93,7 @@ def processes(lab: Lab) -> None:
     none of them has rights, or outlives the switch."""
     ours, fabric = Authority(lab, "ours"), lab.namespace()
     switch = lab.ready_weir(fabric, guarded(lab, ours))
-    [accepting] = processes_of(switch)
+    [accepting] = processes_of(switch.process.pid)
     own = Path(f"/proc/{accepting}/status")
     wait_for(lambda: "NoNewPrivs:\t1" in own.read_text(), 5, "the gate keeps its rights")
     status = own.read_text()
@@ -162,10 +103,10 @@ def processes(lab: Lab) -> None:
     owner = started(lab, fabric, *tls_words(ours), "hold", json.dumps({"ring": ring}))
     assert owner.stdout is not None
     expect('"id": 9' in owner.stdout.readline(), "no ring is held")
-    [of_owner] = set(processes_of(switch)) - {accepting}
+    [of_owner] = set(processes_of(switch.process.pid)) - {accepting}
     watcher = started(lab, fabric, *tls_words(ours), "watch", json.dumps({"words": ["show", "memory"], "period_ms": 100}), "100000")
-    wait_for(lambda: len(processes_of(switch)) == 3, 20, "a connection has no process of its own")
-    [of_watcher] = set(processes_of(switch)) - {accepting, of_owner}
+    wait_for(lambda: len(processes_of(switch.process.pid)) == 3, 20, "a connection has no process of its own")
+    [of_watcher] = set(processes_of(switch.process.pid)) - {accepting, of_owner}
     os.kill(of_watcher, signal.SIGKILL)
     expect(watcher.wait(20) == 0, "the watcher goes on")
     wait_for(lambda: "by signal 9; others go on [gate_killed]" in switch.output(), 20, switch.output())
@@ -177,7 +118,7 @@ def processes(lab: Lab) -> None:
     expect(owner.poll() is None and has_ring_9(lab), "another client's ring has gone")
     os.kill(of_owner, signal.SIGKILL)
     wait_for(lambda: not has_ring_9(lab), 20, "its own ring stays")
-    own = processes_of(switch)
+    own = processes_of(switch.process.pid)
     switch.stop()
     wait_for(lambda: not any(is_running(process) for process in own), 20, "a process of the gate outlives the switch")
 

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -131,7 +132,8 @@ class FalseGate {
 TEST(GateProcess, ThatLeavesItsChannelToAChildIsSeenToEnd) {
   const FalseGate gate("sleep 5 & exit 0");
   std::vector<Incident> told;
-  Process process({}, {}, [&](Incident incident, const std::string&) { told.push_back(incident); });
+  Process process({}, {&kOfSwitch, Certificates::required, {}},
+                  [&](Incident incident, const std::string&) { told.push_back(incident); });
   EXPECT_TRUE(test::comes_true(
       [&] {
         process.look_after(Process::Clock::now());
@@ -140,6 +142,32 @@ TEST(GateProcess, ThatLeavesItsChannelToAChildIsSeenToEnd) {
       std::chrono::seconds(3)));
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.front(), Incident::acceptor_ended);
+}
+
+TEST(GateOrders, AreReadAsTheyWereGiven) {
+  for (const Profile* const profile : {&kOfSwitch, &kOfManager}) {
+    for (const Certificates certificates : {Certificates::required, Certificates::asked_for}) {
+      const auto read = orders_in(words_of({profile, certificates, {"a.pem", "a.key", "b.pem"}}));
+      ASSERT_TRUE(read);
+      EXPECT_EQ(read->profile, profile);
+      EXPECT_EQ(read->certificates, certificates);
+      EXPECT_EQ(read->files.certificate, "a.pem");
+      EXPECT_EQ(read->files.key, "a.key");
+      EXPECT_EQ(read->files.client_authority, "b.pem");
+    }
+  }
+}
+
+TEST(GateOrders, OfNobodyAreNone) {
+  const std::vector<std::string> good = words_of({&kOfSwitch, Certificates::required, {}});
+  EXPECT_TRUE(orders_in(good));
+  EXPECT_FALSE(orders_in({}));
+  EXPECT_FALSE(orders_in(std::span(good).first(kOrderWords - 1)));
+  for (const std::size_t word : {0, 1}) {
+    std::vector<std::string> bad = good;
+    bad[word] = "another";
+    EXPECT_FALSE(orders_in(bad)) << word;
+  }
 }
 
 } // namespace

@@ -3,9 +3,9 @@
 /// Who a caller is by his certificate, what his part is, and what a tenant may order.
 
 #include "control/switch.hpp"
+#include "gate/certificate.hpp"
 #include "rpc/caller.hpp"
 #include "rpc/caller_shares.hpp"
-#include "rpc/certificate.hpp"
 #include "rpc/ring_messages.hpp"
 #include "rpc/tenant_backend.hpp"
 #include "rpc/too_many.hpp"
@@ -39,7 +39,7 @@ constexpr const char* kTenants = "tenants: [{name: red}, {name: blue}]\n";
 constexpr const char* kDenied = "-";
 
 /// "": an operator; a tenant's name; kDenied.
-std::string who(const Peer& peer, const config::Config& config) {
+std::string who(const gate::Peer& peer, const config::Config& config) {
   try {
     const Caller caller = caller_of(peer, config);
     return caller.is_operator() ? "" : caller.name;
@@ -72,9 +72,10 @@ TEST(Caller, IsWhoHisCertificateSays) {
            {kOperators, kTenants, {"root", "red"}, kDenied},
        }) {
     const config::Config config = config_with(row.control, row.tenants);
-    EXPECT_EQ(who({.is_local = false, .common_names = row.names}, config), row.caller)
+    EXPECT_EQ(who({.is_local = false, .address = {}, .common_names = row.names}, config),
+              row.caller)
         << row.control << ' ' << row.tenants << (row.names.empty() ? "" : row.names.front());
-    EXPECT_EQ(who({.is_local = true, .common_names = {}}, config), "")
+    EXPECT_EQ(who({.is_local = true, .address = {}, .common_names = {}}, config), "")
         << "the door has looked at who calls";
   }
 }
@@ -95,8 +96,8 @@ constexpr const char* kTwoNames =
     "-----END CERTIFICATE-----\n";
 
 TEST(Certificate, TellsEachOfItsCommonNames) {
-  EXPECT_THAT(common_names_in(kTwoNames), ElementsAre("red", "root"));
-  EXPECT_THAT(common_names_in("no certificate"), ElementsAre());
+  EXPECT_THAT(gate::common_names_in(kTwoNames), ElementsAre("red", "root"));
+  EXPECT_THAT(gate::common_names_in("no certificate"), ElementsAre());
 }
 
 const Caller kLocal{};
@@ -216,9 +217,10 @@ TEST(CallerShares, WhoReadsNothingIsAnsweredNoMoreAndTheOthersAre) {
 
 TEST(Caller, IsToldWhatIsAllowed) {
   const config::Config config = config_with(kOperators, kTenants);
-  EXPECT_THAT([&] { caller_of({.is_local = false, .common_names = {"mallory"}}, config); },
-              ThrowsMessage<NotAllowed>("certificate: found the common name 'mallory'; allowed: a "
-                                        "name under control.operators or under tenants"));
+  EXPECT_THAT(
+      [&] { caller_of({.is_local = false, .address = {}, .common_names = {"mallory"}}, config); },
+      ThrowsMessage<NotAllowed>("certificate: found the common name 'mallory'; allowed: a "
+                                "name under control.operators or under tenants"));
 }
 
 /// Writes down what it is told, and by whom. It knows no ring: who asks it whose a ring is, before

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "command/commands.hpp"
+#include "gate/tls_files.hpp"
 #include "net/listening_socket.hpp"
 #include "net/open_connections.hpp"
+#include "net/request_shares.hpp"
 #include "report/answers.hpp"
 #include "rpc/client.hpp"
 #include "rpc/endpoint.hpp"
 #include "rpc/fabric_term.hpp"
 #include "rpc/messages.hpp"
-#include "rpc/request_shares.hpp"
 #include "rpc/ring_messages.hpp"
 #include "rpc/service.hpp"
-#include "rpc/tls_files.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <fmt/format.h>
@@ -43,6 +43,7 @@ using namespace std::chrono_literals;
 using net::ListenError;
 using net::ListeningSocket;
 using net::OpenConnections;
+using net::RequestShares;
 using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
@@ -984,10 +985,11 @@ TEST(TlsFiles, ThatAreNoneAreRefused) {
   std::ofstream(folder.socket()) << "no PEM";
   const std::string& file = folder.socket();
   try {
-    read_tls_files({.certificate = file, .key = file, .client_authority = file});
+    gate::read_tls_files({.certificate = file, .key = file, .client_authority = file}, "tls");
     FAIL() << "they are certificates";
-  } catch (const TlsFileError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(file + ", which has no certificate; allowed: "));
+  } catch (const gate::TlsFileError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("tls.client_authority: found " + file +
+                                        ", which has no certificate; allowed: "));
   }
 }
 
@@ -1164,6 +1166,13 @@ TEST(RequestShares, OneOfManyHasEnoughToHoldARing) {
   RequestShares shares(30);
   for (int name = 0; name < 100; ++name) {
     EXPECT_GE(passed(shares, std::to_string(name), kStart), 2) << name;
+  }
+}
+
+TEST(RequestShares, EachHasAllWhereTheSmallestPartIsAll) {
+  RequestShares shares(30, 30);
+  for (int name = 0; name < 10; ++name) {
+    EXPECT_EQ(passed(shares, std::to_string(name), kStart), 30) << name;
   }
 }
 

@@ -182,7 +182,7 @@ class Certificates : public testing::Test {
 
   Certificates() {
     config_.control.tls =
-        config::TlsFiles{"/etc/weir/own.pem", "/etc/weir/key.pem", "/etc/weir/ca.pem"};
+        gate::TlsFiles{"/etc/weir/own.pem", "/etc/weir/key.pem", "/etc/weir/ca.pem"};
     machine_.file("/etc/weir/own.pem", certificate_for(400 * kDay + 60));
     machine_.file("/etc/weir/key.pem", "a key");
     machine_.file("/etc/weir/ca.pem", certificate_for(31 * kDay + 60));

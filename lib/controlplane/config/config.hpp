@@ -6,6 +6,7 @@
 
 #include "config/address_block.hpp"
 #include "config/config_error.hpp"
+#include "gate/tls_files.hpp"
 #include "ring/ring_spec.hpp"
 #include "wire/address.hpp"
 #include "wire/headers.hpp"
@@ -114,18 +115,11 @@ struct MetricsConfig {
   std::string listen; // "ADDRESS:PORT", IPv6 in brackets; empty: no metrics
 };
 
-/// Files in PEM.
-struct TlsFiles {
-  std::string certificate; // the switch's, and its chain
-  std::string key;
-  std::string client_authority; // who signs clients' certificates
-};
-
 /// Where the control service listens.
 struct ControlConfig {
-  std::vector<std::string> local;  // paths of Unix sockets
-  std::vector<std::string> remote; // "ADDRESS:PORT", IPv6 in brackets
-  std::optional<TlsFiles> tls;     // there if `remote` has an address
+  std::vector<std::string> local;    // paths of Unix sockets
+  std::vector<std::string> remote;   // "ADDRESS:PORT", IPv6 in brackets
+  std::optional<gate::TlsFiles> tls; // there if `remote` has an address
   // Common names of the certificates whose bearers may do all. Absent: everybody's, unless there
   // are tenants.
   std::optional<std::vector<std::string>> operators;

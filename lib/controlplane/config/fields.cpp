@@ -75,14 +75,15 @@ const Fields<MetricsConfig>& metrics_fields() {
   return fields;
 }
 
-const Fields<TlsFiles>& tls_fields() {
-  static const Fields<TlsFiles> fields{
-      key<&TlsFiles::certificate>("certificate", Text{kFileForm},
-                                  "the switch's certificate and its chain", Effect::restart,
-                                  kNeeded),
-      key<&TlsFiles::key>("key", Text{kFileForm}, "its key", Effect::restart, kNeeded),
-      key<&TlsFiles::client_authority>("client_authority", Text{kFileForm},
-                                       "who signs clients' certificates", Effect::restart, kNeeded),
+const Fields<gate::TlsFiles>& tls_fields() {
+  static const Fields<gate::TlsFiles> fields{
+      key<&gate::TlsFiles::certificate>("certificate", Text{kFileForm},
+                                        "the switch's certificate and its chain", Effect::restart,
+                                        kNeeded),
+      key<&gate::TlsFiles::key>("key", Text{kFileForm}, "its key", Effect::restart, kNeeded),
+      key<&gate::TlsFiles::client_authority>("client_authority", Text{kFileForm},
+                                             "who signs clients' certificates", Effect::restart,
+                                             kNeeded),
   };
   return fields;
 }

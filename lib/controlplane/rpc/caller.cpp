@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/caller.hpp"
 
-#include "gate/metadata.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,18 +8,7 @@
 
 namespace weir::rpc {
 
-/// The gate has read the certificate. A call without its word has come by a Unix socket.
-Peer peer_of(const grpc::CallbackServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  Peer peer{.is_local = !metadata.contains(gate::kByNetwork), .common_names = {}};
-  const auto [first, last] = metadata.equal_range(gate::kCommonName);
-  std::transform(first, last, std::back_inserter(peer.common_names), [](const auto& entry) {
-    return std::string(entry.second.begin(), entry.second.end());
-  });
-  return peer;
-}
-
-Caller caller_of(const Peer& peer, const config::Config& config) {
+Caller caller_of(const gate::Peer& peer, const config::Config& config) {
   if (peer.is_local) {
     return {};
   }

@@ -3,26 +3,16 @@
 
 #include "config/config.hpp"
 #include "control/principal.hpp"
+#include "gate/peer.hpp"
 
 #include <cstdint>
-#include <grpcpp/server_context.h>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace weir::rpc {
 
 using control::NotAllowed;
-
-/// What gRPC knows of who calls.
-struct Peer {
-  bool is_local = false; // by a Unix socket
-  // Of the certificate, which the clients' authority has signed; none by a Unix socket.
-  std::vector<std::string> common_names;
-};
-
-Peer peer_of(const grpc::CallbackServerContext& context);
 
 /// What the service has is divided among these first, so that none takes what another one needs.
 enum class CallerKind : std::uint8_t { local_operator, remote_operator, tenant, manager };
@@ -49,7 +39,7 @@ struct Caller {
 /// Who calls by a Unix socket is an operator: the switch's door has asked the kernel for his user.
 /// Over the network the certificate's common name decides (docs/control.md). Throws NotAllowed for
 /// a name that the configuration does not have.
-Caller caller_of(const Peer& peer, const config::Config& config);
+Caller caller_of(const gate::Peer& peer, const config::Config& config);
 
 /// How many names the callers of a kind may have; none: as many as the clients' authority signs.
 std::optional<std::size_t> names_of(CallerKind kind, const config::Config& config);

@@ -24,7 +24,7 @@ Places::Place take(Places& places, std::string_view what, const Caller& caller,
 } // namespace
 
 void CallerShares::count_requests(const Caller& caller, int count) {
-  const auto now = RequestShares::Clock::now();
+  const auto now = net::RequestShares::Clock::now();
   for (; count > 0; --count) {
     if (!share_of(caller).requests.lets_pass(caller.name, now)) {
       throw TooMany(fmt::format("found more than this caller's part of {} requests in a second; "

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "config/config.hpp"
+#include "net/request_shares.hpp"
 #include "rpc/caller.hpp"
 #include "rpc/places.hpp"
-#include "rpc/request_shares.hpp"
 
 #include <array>
 
@@ -35,7 +35,7 @@ class CallerShares {
 
  private:
   struct Share {
-    RequestShares requests{kRequestsPerSecond};
+    net::RequestShares requests{kRequestsPerSecond};
     Places watchers{kMostWatchers};
     Places held_rings{kMostHolders};
     Places answer_bytes{kMostAnswerBytes};

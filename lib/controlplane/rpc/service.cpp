@@ -112,7 +112,7 @@ grpc::Status status_of_exception() {
 
 template <typename Work>
 void Service::as_caller(const grpc::CallbackServerContext& context, int requests, Work&& work) {
-  const Caller caller = caller_of(peer_of(context), *backend_.config());
+  const Caller caller = caller_of(gate::peer_of(context), *backend_.config());
   shares_.count_requests(caller, requests);
   caller.check_may_call();
   if (caller.is_operator()) {
@@ -280,7 +280,7 @@ template <typename Work>
 grpc::ServerUnaryReactor* Service::managed(grpc::CallbackServerContext* context, Work&& work) {
   grpc::Status status;
   try {
-    const Caller caller = caller_of(peer_of(*context), *backend_.config());
+    const Caller caller = caller_of(gate::peer_of(*context), *backend_.config());
     shares_.count_requests(caller, 1);
     caller.check_may_manage();
     work();
@@ -311,7 +311,7 @@ grpc::ServerUnaryReactor* Service::RemoveRings(grpc::CallbackServerContext* cont
 grpc::ServerWriteReactor<v1::SwitchSeen>*
 Service::WatchSwitch(grpc::CallbackServerContext* context, const v1::WatchSwitchRequest* request) {
   try {
-    const Caller caller = caller_of(peer_of(*context), *backend_.config());
+    const Caller caller = caller_of(gate::peer_of(*context), *backend_.config());
     shares_.count_requests(caller, 1);
     caller.check_may_manage();
     return new SwitchWatch(fabric_rings_, *request,

@@ -206,6 +206,14 @@ std::string metrics_of(const std::optional<std::uint64_t>& standbys) {
   return sheet.text();
 }
 
+std::string metrics_of(const GateCounts& counts) {
+  Sheet sheet;
+  sheet.begin("gate_ended_processes_total", "counter",
+              "processes between the network and the manager that did not end by themselves");
+  sheet.add("process", {{"connection", counts.connections}, {"acceptor", counts.acceptors}});
+  return sheet.text();
+}
+
 std::string metrics_of(const Standby& standby) {
   Sheet sheet;
   add_lead(0, {{"fabric", standby.fabric}, {"manager", standby.manager}, {"term", ""}}, sheet);

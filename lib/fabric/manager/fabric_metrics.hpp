@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jobs/loop.hpp"
+#include "manager/gate_counts.hpp"
 #include "manager/standby.hpp"
 
 #include <cstdint>
@@ -14,6 +15,7 @@ namespace weir::manager {
 /// In Prometheus' text format.
 std::string metrics_of(const v1::FabricPicture& picture, const jobs::Loop::Counts& counts);
 std::string metrics_of(const Standby& standby);
+std::string metrics_of(const GateCounts& counts);
 
 /// Of a leader: how many others wait. Nothing where that is not known.
 std::string metrics_of(const std::optional<std::uint64_t>& standbys);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "manager/manager.hpp"
 
+#include "gate/doors.hpp"
 #include "jobs/loop.hpp"
 #include "manager/fabric_metrics.hpp"
+#include "manager/gate_counts.hpp"
 #include "manager/leader_words.hpp"
 #include "manager/mailbox.hpp"
 #include "manager/pem_file.hpp"
@@ -16,11 +18,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <grpc/support/log.h>
 #include <grpcpp/server_builder.h>
 #include <stdexcept>
-#include <sys/stat.h>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -29,16 +32,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{200}; // at the time, where nothing else happens
 constexpr std::chrono::milliseconds kNoWait{0};
-constexpr std::chrono::milliseconds kLastCalls{500}; // calls under way get so long at the end
+constexpr std::chrono::milliseconds kDoorPeriod{1'000};
 constexpr std::chrono::seconds kViewPatience{2};
-constexpr std::chrono::seconds kStoreLearns{3}; // that another one leads
-constexpr int kMostRequestBytes = 1 << 20;
+constexpr std::chrono::seconds kStoreLearns{3};            // that another one leads
 constexpr std::size_t kMostBytes = std::size_t{512} << 20; // of all connections
-constexpr int kMostCalls = 256;                            // of one, at once
-constexpr int kHandshakeMs = 5'000;
-constexpr int kIdleMs = 60'000;       // without a call
-constexpr int kSignOfLifeMs = 30'000; // a client that does not answer is gone
-constexpr int kOwnersSignMs = 1'000;  // owners may ask so often whether the manager lives
 
 /// What was there before the first start of any manager.
 v1::FabricRecord first_record() {
@@ -83,26 +80,43 @@ std::optional<jobs::LeaderTerm> next_term(store::Store& store, const store::Lead
   return jobs::LeaderTerm{record.epoch(), lead.number != 0 ? lead.number : record.starts()};
 }
 
-std::shared_ptr<grpc::ServerCredentials> server_credentials_for(const std::string& address,
-                                                                const Config& config) {
-  if (address.starts_with("unix:")) {
-    return grpc::InsecureServerCredentials();
+gate::Doors::Places places_of(const Config& config) {
+  constexpr std::string_view local = "unix:";
+  gate::Doors::Places places;
+  for (const std::string& address : config.listen) {
+    if (address.starts_with(local)) {
+      places.local.push_back(address.substr(local.size()));
+    } else {
+      places.remote.push_back(address);
+    }
   }
-  grpc::SslServerCredentialsOptions options(
-      config.schedulers.empty() ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY); // or a token
-  options.pem_root_certs = contents_of(config.tls->client_authority);
-  options.pem_key_cert_pairs = {
-      {contents_of(config.tls->key), contents_of(config.tls->certificate)}};
-  return grpc::SslServerCredentials(options);
+  return places;
+}
+
+/// Where there are schedulers, a job's token may stand for a certificate.
+gate::Orders orders_of(const Config& config) {
+  gate::Orders orders{&gate::kOfManager,
+                      config.schedulers.empty() ? gate::Certificates::required
+                                                : gate::Certificates::asked_for,
+                      {}};
+  if (config.tls) {
+    const TlsFiles& files = *config.tls;
+    orders.files = {files.certificate, files.key, files.client_authority};
+  }
+  return orders;
 }
 
 } // namespace
 
 struct Manager::Parts : jobs::Outside {
   Parts(const Config& given, jobs::Origin stored, Note told);
+  ~Parts();
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
 
   void start_server();
+  void close_doors();
+  void tell_of_gate(gate::Incident incident, const std::string& sentence);
   void end_server();
   void stand_by();
   void try_to_lead(const store::Leadership& now);
@@ -154,7 +168,11 @@ struct Manager::Parts : jobs::Outside {
   std::optional<jobs::Loop> loop; // of the mailbox's thread, while it leads
   Service service;
   std::optional<SwitchCalls> switches;
+  GateCounts gate_counts;
+  std::string gate_complaint; // the last: one that does not start is tried again each second
+  gate::Doors doors;
   std::unique_ptr<grpc::Server> server;
+  std::thread doorkeeper;
   std::string fenced;
   std::string claimed;
   std::atomic<bool> is_stopped{false};
@@ -167,7 +185,9 @@ Manager::Parts::Parts(const Config& given, jobs::Origin stored, Note told)
                [this] {
                  return fmt::format("{} stands by: {}", config.name,
                                     who_leads(store->leadership()));
-               }}) {
+               }}),
+      doors(places_of(given), orders_of(given),
+            [this](auto incident, const auto& sentence) { tell_of_gate(incident, sentence); }) {
   const auto if_leads = [this](auto work) {
     if (loop && !is_stopped) {
       work(*loop);
@@ -196,33 +216,40 @@ Manager::Parts::Parts(const Config& given, jobs::Origin stored, Note told)
                                 }});
 }
 
-/// The socket's file is for this user alone.
+Manager::Parts::~Parts() {
+  close_doors();
+}
+
 void Manager::Parts::start_server() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {
     gpr_set_log_function([](gpr_log_func_args*) {});
   }
   grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(kMostRequestBytes);
   builder.SetResourceQuota(grpc::ResourceQuota("weir.manager").Resize(kMostBytes));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSignOfLifeMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kSignOfLifeMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kOwnersSignMs);
-  for (const std::string& address : config.listen) {
-    builder.AddListeningPort(address, server_credentials_for(address, config));
-  }
   builder.RegisterService(&service);
-  constexpr mode_t for_owner_alone = 0177;
-  const mode_t before = umask(for_owner_alone);
+  doors.lead_to(builder);
   server = builder.BuildAndStart();
-  umask(before);
   if (server == nullptr) {
-    throw std::runtime_error(fmt::format("listen: found {}; allowed: addresses of this machine at "
-                                         "which nobody listens, and folders that there are",
-                                         fmt::join(config.listen, ", ")));
+    throw std::runtime_error("listen: gRPC does not start its server");
+  }
+  doorkeeper = std::thread([this] {
+    while (doors.serve(kDoorPeriod)) {
+    }
+  });
+}
+
+void Manager::Parts::close_doors() {
+  doors.close();
+  if (doorkeeper.joinable()) {
+    doorkeeper.join();
+  }
+}
+
+/// By the doorkeeper, and before it begins.
+void Manager::Parts::tell_of_gate(gate::Incident incident, const std::string& sentence) {
+  gate_counts.note(incident);
+  if (incident != gate::Incident::refused || std::exchange(gate_complaint, sentence) != sentence) {
+    tell_note(std::string(gate::word_of(incident)), sentence);
   }
 }
 
@@ -230,9 +257,9 @@ void Manager::Parts::start_server() {
 void Manager::Parts::end_server() {
   loop.reset();
   service.end_all({jobs::Code::unavailable, "the manager stops"});
+  close_doors();
   std::thread ending([this] {
-    server->Shutdown(std::chrono::system_clock::now() + kLastCalls);
-    server->Wait();
+    doors.end(*server);
     switches.reset();
     mailbox.close();
   });
@@ -244,8 +271,12 @@ void Manager::Parts::end_server() {
   ending.join();
 }
 
-Manager::Manager(const Config& config, jobs::Origin origin, Note note)
-    : parts_(std::make_unique<Parts>(config, origin, std::move(note))) {
+Manager::Manager(const Config& config, jobs::Origin origin, Note note) {
+  try {
+    parts_ = std::make_unique<Parts>(config, origin, std::move(note));
+  } catch (const net::ListenError& error) {
+    throw std::runtime_error(fmt::format("listen: {}", error.what()));
+  }
   parts_->start_server();
 }
 
@@ -338,6 +369,7 @@ std::shared_ptr<const Manager::Answer> Manager::Parts::view() {
   } else {
     return nullptr;
   }
+  view->metrics += metrics_of(gate_counts);
   return view;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "manager/service.hpp"
 
+#include "gate/peer.hpp"
 #include "jobs/words.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
-#include <grpc/grpc_security_constants.h>
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -49,27 +49,28 @@ grpc::Status status_of(const Outcome& outcome) {
   return {grpc::StatusCode::UNAVAILABLE, words};
 }
 
-std::string property_of(const grpc::CallbackServerContext& context, const char* name) {
-  const auto values = context.auth_context()->FindPropertyValues(name);
-  return values.empty() ? "" : std::string(values.front().data(), values.front().size());
-}
-
 /// By a token, whatever his name is.
 Door door_of(std::uint64_t allocation) {
   return allocation == 0 ? Door::users : Door::anybody;
 }
 
-/// Who comes by a Unix socket is root, or the manager's own user: the socket's mode says so. Else
-/// the certificate's common name decides; there may be none.
-jobs::Caller caller_of(const grpc::CallbackServerContext& context, const Config& config,
-                       Door door) {
-  const bool is_local = context.peer().starts_with("unix:") &&
-                        property_of(context, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) !=
-                            GRPC_SSL_TRANSPORT_SECURITY_TYPE;
-  if (is_local) {
+/// Empty: he has no certificate. Throws Refused.
+std::string name_of(const gate::Peer& peer) {
+  if (peer.common_names.size() > 1) {
+    throw jobs::Loop::Refused(
+        Code::not_allowed,
+        fmt::format("certificate: found {} common names; allowed: one", peer.common_names.size()));
+  }
+  return peer.common_names.empty() ? "" : peer.common_names.front();
+}
+
+/// Who comes by a Unix socket is root, or the manager's own user: the door has asked the kernel.
+/// Else the certificate's common name decides; there may be none. Throws Refused.
+jobs::Caller caller_of(const gate::Peer& peer, const Config& config, Door door) {
+  if (peer.is_local) {
     return {.name = "", .is_operator = true};
   }
-  const std::string name = property_of(context, GRPC_X509_CN_PROPERTY_NAME);
+  const std::string name = name_of(peer);
   const auto is_in = [&](const std::vector<std::string>& names) {
     return !name.empty() && std::ranges::find(names, name) != names.end();
   };
@@ -88,18 +89,10 @@ jobs::Caller caller_of(const grpc::CallbackServerContext& context, const Config&
   return caller;
 }
 
-/// Who may ask nothing hears so of the manager that leads: another one may have another file.
-struct Asker {
-  std::optional<jobs::Caller> caller;
-  Outcome refused;
-};
-
-Asker asker_of(const grpc::CallbackServerContext& context, const Config& config, Door door) {
-  try {
-    return {caller_of(context, config, door), {}};
-  } catch (const jobs::Loop::Refused& refused) {
-    return {std::nullopt, {refused.code(), refused.what()}};
-  }
+/// Whom a rate is for. Without a certificate he is his address: what else he says of himself may be
+/// another one's.
+std::string rate_name_of(const gate::Peer& peer) {
+  return peer.common_names.empty() ? "at " + peer.address : "named " + peer.common_names.front();
 }
 
 /// Throws Refused for a token that is none.
@@ -119,6 +112,12 @@ std::string new_token() {
   return token;
 }
 
+Outcome too_many_requests() {
+  return {Code::unavailable,
+          fmt::format("found more than {} requests in a second; allowed: the same a little later",
+                      Service::kRequestsPerSecond)};
+}
+
 Outcome too_many_calls() {
   return {Code::unavailable,
           fmt::format("{} calls wait for the manager's answer; come again", Mailbox::kMostCalls)};
@@ -130,6 +129,29 @@ class Answer : public grpc::ServerUnaryReactor {
 };
 
 } // namespace
+
+/// Who may ask nothing hears so of the manager that leads: another one may have another file.
+struct Service::Asker {
+  std::optional<jobs::Caller> caller;
+  Outcome refused;
+};
+
+Service::Asker Service::asker_of(const grpc::CallbackServerContext& context, Door door) const {
+  try {
+    return {caller_of(gate::peer_of(context), config_, door), {}};
+  } catch (const jobs::Loop::Refused& refused) {
+    return {std::nullopt, {refused.code(), refused.what()}};
+  }
+}
+
+std::optional<Outcome> Service::not_taken(const grpc::CallbackServerContext& context,
+                                          Mailbox::Work work) {
+  const gate::Peer peer = gate::peer_of(context);
+  if (!peer.is_local && !rates_.lets_pass(rate_name_of(peer), net::RequestShares::Clock::now())) {
+    return too_many_requests();
+  }
+  return mailbox_.add_call(std::move(work)) ? std::nullopt : std::optional(too_many_calls());
+}
 
 Outcome Service::no_leader() const {
   return {Code::unavailable, lead_.who_leads()};
@@ -208,9 +230,9 @@ grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerCon
     holder = new Holder(*this, call);
     holders_[call] = holder;
   }
-  const bool is_taken = mailbox_.add_call(
-      [this, call, asker = asker_of(*context, config_, door_of(request->allocation())),
-       request = *request] {
+  const auto refused =
+      not_taken(*context, [this, call, asker = asker_of(*context, door_of(request->allocation())),
+                           request = *request] {
         if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
           end(call, no_leader());
         } else if (asker.caller) {
@@ -219,8 +241,8 @@ grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerCon
           end(call, asker.refused);
         }
       });
-  if (!is_taken) {
-    end(call, too_many_calls());
+  if (refused) {
+    end(call, *refused);
   }
   return holder;
 }
@@ -263,8 +285,8 @@ template <typename Work>
 grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work work,
                                             Door door) {
   auto* const answer = new Answer;
-  const bool is_taken = mailbox_.add_call(
-      [this, answer, asker = asker_of(*context, config_, door), work = std::move(work)] {
+  const auto refused =
+      not_taken(*context, [this, answer, asker = asker_of(*context, door), work = std::move(work)] {
         Outcome outcome;
         try {
           if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
@@ -279,8 +301,8 @@ grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context
         }
         answer->Finish(status_of(outcome));
       });
-  if (!is_taken) {
-    answer->Finish(status_of(too_many_calls()));
+  if (refused) {
+    answer->Finish(status_of(*refused));
   }
   return answer;
 }

@@ -4,6 +4,7 @@
 #include "jobs/loop.hpp"
 #include "manager/config.hpp"
 #include "manager/mailbox.hpp"
+#include "net/request_shares.hpp"
 #include "store/boot_time.hpp"
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <grpcpp/support/server_callback.h>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <weir/v1/fabric.grpc.pb.h>
 
 namespace weir::manager {
@@ -25,6 +27,9 @@ enum class Door : std::uint8_t {
 /// mailbox, to which alone the loop belongs.
 class Service : public v1::Fabric::CallbackService {
  public:
+  /// Of a name, or an address without one. Unix sockets have no limit.
+  static constexpr int kRequestsPerSecond = 100;
+
   /// By the mailbox's thread.
   struct Lead {
     std::function<jobs::Loop*()> loop;      // while this manager leads
@@ -83,7 +88,12 @@ class Service : public v1::Fabric::CallbackService {
 
  private:
   class Holder;
+  struct Asker;
 
+  Asker asker_of(const grpc::CallbackServerContext& context, Door door) const;
+  /// Has the mailbox's thread do it. Nothing: it will; else why not.
+  std::optional<jobs::Outcome> not_taken(const grpc::CallbackServerContext& context,
+                                         Mailbox::Work work);
   template <typename Work>
   grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work work,
                                      Door door = Door::users);
@@ -93,7 +103,8 @@ class Service : public v1::Fabric::CallbackService {
   const Config& config_;
   Mailbox& mailbox_;
   const Lead lead_;
-  std::mutex mutex_; // guards all below
+  net::RequestShares rates_{kRequestsPerSecond, kRequestsPerSecond}; // each has all
+  std::mutex mutex_;                                                 // guards all below
   std::map<jobs::CallId, Holder*> holders_;
   jobs::CallId last_call_ = 0;
 };

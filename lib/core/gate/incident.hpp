@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace weir::gate {
 
@@ -11,5 +12,18 @@ enum class Incident : std::uint8_t {
   acceptor_ended,    // the process that accepts has ended
   refused,           // it does not start, or its files are none
 };
+
+/// As logs have it.
+constexpr std::string_view word_of(Incident incident) {
+  switch (incident) {
+  case Incident::connection_killed:
+    return "gate_killed";
+  case Incident::acceptor_ended:
+    return "gate_ended";
+  case Incident::refused:
+    break;
+  }
+  return "gate";
+}
 
 } // namespace weir::gate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rpc/tls_files.hpp"
+#include "gate/tls_files.hpp"
 
 #include "files/whole_file.hpp"
 
@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-namespace weir::rpc {
+namespace weir::gate {
 namespace {
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
@@ -19,12 +19,13 @@ using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
 struct TlsFile {
-  std::string_view key; // in the configuration
+  std::string_view section;
+  std::string_view key; // in the section
   const std::string& path;
 
   [[noreturn]] void fail(std::string_view found, std::string_view allowed) const {
     throw TlsFileError(
-        fmt::format("control.tls.{}: found {}, {}; allowed: {}", key, path, found, allowed));
+        fmt::format("{}.{}: found {}, {}; allowed: {}", section, key, path, found, allowed));
   }
 };
 
@@ -66,10 +67,10 @@ Key key_in(const TlsFile& file, const std::string& text) {
 
 } // namespace
 
-PemTexts read_tls_files(const config::TlsFiles& files) {
-  const TlsFile certificate{"certificate", files.certificate};
-  const TlsFile key{"key", files.key};
-  const TlsFile authority{"client_authority", files.client_authority};
+PemTexts read_tls_files(const TlsFiles& files, std::string_view section) {
+  const TlsFile certificate{section, "certificate", files.certificate};
+  const TlsFile key{section, "key", files.key};
+  const TlsFile authority{section, "client_authority", files.client_authority};
   PemTexts texts{contents_of(certificate), contents_of(key), contents_of(authority)};
   certificate_in(authority, texts.client_authority);
   if (X509_check_private_key(certificate_in(certificate, texts.certificate).get(),
@@ -79,4 +80,4 @@ PemTexts read_tls_files(const config::TlsFiles& files) {
   return texts;
 }
 
-} // namespace weir::rpc
+} // namespace weir::gate

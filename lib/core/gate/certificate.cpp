@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rpc/certificate.hpp"
+#include "gate/certificate.hpp"
 
 #include <memory>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-namespace weir::rpc {
+namespace weir::gate {
 namespace {
 
 /// A name that is no text is an empty one, which nobody has.
@@ -38,4 +38,4 @@ std::vector<std::string> common_names_in(const std::string& pem) {
   return names;
 }
 
-} // namespace weir::rpc
+} // namespace weir::gate

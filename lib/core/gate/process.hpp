@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "config/config.hpp"
 #include "gate/incident.hpp"
+#include "gate/orders.hpp"
 #include "net/listening_socket.hpp"
 
 #include <chrono>
@@ -24,7 +24,7 @@ class Process {
   using Tell = std::function<void(Incident, const std::string&)>;
 
   /// Clients come by `doors`.
-  Process(std::vector<net::ListeningSocket> doors, config::TlsFiles files, Tell tell);
+  Process(std::vector<net::ListeningSocket> doors, Orders orders, Tell tell);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -45,7 +45,7 @@ class Process {
   void tell_of_signal(std::string_view number);
 
   const std::vector<net::ListeningSocket> doors_;
-  const config::TlsFiles files_;
+  const Orders orders_;
   const Tell tell_;
   int channel_ = -1;
   pid_t process_ = 0;

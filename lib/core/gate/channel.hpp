@@ -22,7 +22,8 @@ struct Message {
   int descriptor = -1; // the receiver's now
 };
 
-/// From the gate to the switch, by a socket of SOCK_SEQPACKET. Never waits. False: it was not sent.
+/// From the gate to the service, by a socket of SOCK_SEQPACKET. Never waits. False: it was not
+/// sent.
 bool send(int channel, const Message& message);
 
 /// Nothing: there is none now, or none that is well formed.

@@ -67,7 +67,7 @@ void refuse_shared_folder(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   if (const std::string flaw = files::why_not_trusted(folder); !flaw.empty()) {
     fail("unix:" + path,
-         flaw + "; allowed: a folder that only the switch's user and root can change");
+         flaw + "; allowed: a folder that only this program's user and root can change");
   }
 }
 

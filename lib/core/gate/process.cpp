@@ -79,8 +79,8 @@ bool has_hung_up(int channel) {
 
 } // namespace
 
-Process::Process(std::vector<net::ListeningSocket> doors, config::TlsFiles files, Tell tell)
-    : doors_(std::move(doors)), files_(std::move(files)), tell_(std::move(tell)) {
+Process::Process(std::vector<net::ListeningSocket> doors, Orders orders, Tell tell)
+    : doors_(std::move(doors)), orders_(std::move(orders)), tell_(std::move(tell)) {
   start();
 }
 
@@ -103,13 +103,13 @@ void Process::start() {
   due_ = Clock::now() + kPause;
   std::array<int, 2> pair{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    tell_(Incident::refused,
-          fmt::format("the control service's gate does not start: {}", std::strerror(errno)));
+    tell_(Incident::refused, fmt::format("the gate does not start: {}", std::strerror(errno)));
     return;
   }
   std::vector<int> kept{pair[1]};
-  std::vector<std::string> words{program(), files_.certificate, files_.key, files_.client_authority,
-                                 std::to_string(pair[1])};
+  std::vector<std::string> words = words_of(orders_);
+  words.insert(words.begin(), program());
+  words.push_back(std::to_string(pair[1]));
   for (const net::ListeningSocket& door : doors_) {
     kept.push_back(door.descriptor());
     words.push_back(std::to_string(door.descriptor()));
@@ -165,8 +165,7 @@ bool Process::has_exited() {
 void Process::look_after(Clock::time_point now) {
   if (channel_ >= 0 && (has_exited() || has_hung_up(channel_))) {
     end();
-    tell_(Incident::acceptor_ended,
-          "the control service's gate has ended, and is started again; connections go on");
+    tell_(Incident::acceptor_ended, "the gate has ended, and is started again; connections go on");
   }
   if (channel_ < 0 && now >= due_) {
     start();

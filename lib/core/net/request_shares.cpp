@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rpc/request_shares.hpp"
+#include "net/request_shares.hpp"
 
 #include <algorithm>
 
-namespace weir::rpc {
+namespace weir::net {
 namespace {
 
 constexpr std::chrono::seconds kForgottenAfter{10};
-/// However many ask: HoldRing takes two.
-constexpr double kSmallestPart = 4;
 
 } // namespace
 
@@ -35,7 +33,7 @@ RequestShares::Part& RequestShares::part_of(const std::string& name, Clock::time
 }
 
 double RequestShares::size_of_part() const {
-  return std::max(kSmallestPart, per_second_ / static_cast<double>(parts_.size()));
+  return std::max(smallest_part_, per_second_ / static_cast<double>(parts_.size()));
 }
 
-} // namespace weir::rpc
+} // namespace weir::net

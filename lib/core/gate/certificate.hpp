@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace weir::rpc {
+namespace weir::gate {
 
 /// All common names of the subject of a certificate in PEM, as UTF-8; none if it is no certificate.
 /// gRPC tells the first one alone.
 std::vector<std::string> common_names_in(const std::string& pem);
 
-} // namespace weir::rpc
+} // namespace weir::gate
