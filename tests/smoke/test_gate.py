@@ -2,6 +2,7 @@
 """What clients by the network can do to the control service: each connection has a process of its own."""
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from lab import Lab, smoke_test
 from netns import KILLED_WITH_US, Namespace
 from test_control import CLIENT, NULL_PORTS, TCP, WEIRCTL, Authority, resident_kib, said, socket_of, weirctl
 from torch_ranks import PYTHON
-from weir import Weir, expect, run_to_end, wait_for
+from weir import BUILD, Weir, expect, run_to_end, wait_for
 
 FLOOD_S = 4.0
 MOST_GROWTH_KIB = 8 << 10  # a reset stream took more than 100 MiB of it a second
@@ -141,3 +142,12 @@ def new_certificate(lab: Lab) -> None:
         file.write_bytes(text)
     expect(served(fabric, ours) and not served(fabric, other), "the old files again")
     switch.stop()
+
+
+@smoke_test("gate-units")
+def units(lab: Lab) -> None:
+    """The kernel ends a process of the gate first when memory is short. systemd would stop the whole service for it."""
+    for name in ("weir", "weir-manager"):
+        unit = configparser.ConfigParser(interpolation=None, strict=False)
+        unit.read(BUILD / "config" / f"{name}.service")
+        expect(unit["Service"].get("OOMPolicy") == "continue", f"{name}.service stops with a client's process")
