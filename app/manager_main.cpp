@@ -4,6 +4,7 @@
 
 #include "complaint.hpp"
 #include "exit_status.hpp"
+#include "manager/certificate_ends.hpp"
 #include "manager/kept_answer.hpp"
 #include "manager/manager.hpp"
 #include "manager/picture_page.hpp"
@@ -174,6 +175,10 @@ int run(const Options& options, const app::CommandLine& line) {
         fmt::format("found {} words; allowed: one, the configuration's file", line.words.size()));
   }
   const manager::Config config = manager::load_config(std::string(line.words.front()));
+  const std::vector<std::string> warnings = manager::warnings_of(manager::certificate_ends(config));
+  for (const std::string& warning : warnings) {
+    note("certificate", warning);
+  }
   if (options.is_check) {
     app::print(fmt::format("{}: {} switches, {} addresses of hosts, {} tenants\n",
                            config.site.fabric, config.site.index().switches(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,17 +15,19 @@ import time
 from pathlib import Path
 
 from allocation_lab import ADDRESS, SCHEDULER, AllocationFabric
+from fabric_lab import MANAGER
 from gate_attacks import flood, is_running, processes_of
 from lab import Lab, smoke_test
 from test_control import Authority
 from test_worker import Process
-from weir import expect, wait_for
+from weir import expect, run_to_end, wait_for
 
 FLOOD_S = 4.0
 MOST_GROWTH_KIB = 8 << 10
 PATIENCE_S = 20
 A_SECOND = 100  # requests of a name
 CALLS = 300
+DAY_S = 86400
 OF_AN_ADDRESS = 64
 NOTICED_S = 10  # that a manager stands still; by itself the call has 30
 
@@ -144,3 +147,14 @@ def new_certificate(lab: Lab) -> None:
     certificate.write_bytes(old[0])
     key.write_bytes(old[1])
     expect(is_served(fabric), "not served with the first files")
+    says_when_it_ends(fabric, certificate)
+
+
+def says_when_it_ends(fabric: AllocationFabric, certificate: Path) -> None:
+    """Two days after the test has made it: in a number, in the log of the start, and to who checks the file."""
+    left = re.findall(r'weir_fabric_certificate_seconds_left\{file="tls.certificate"\} ([\d.e+]+)\n', fabric.metrics_or_nothing())
+    expect(len(left) == 1 and DAY_S < float(left[0]) <= 2 * DAY_S, f"{left}")
+    line = f"weir-manager: certificate: tls.certificate: {certificate} ends in "
+    expect(fabric.log_has(line), "the start does not say that the certificate ends")
+    checked = run_to_end([str(MANAGER), "--check", str(fabric.folder / "manager.yaml")])
+    expect(checked.status == 0 and re.search(re.escape(line) + "[12] days\n", checked.errors) is not None, f"{checked}")

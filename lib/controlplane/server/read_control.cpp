@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "files/certificate_end.hpp"
 #include "files/trusted_folder.hpp"
 #include "server/readers.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <sstream>
 #include <unistd.h>
 
@@ -48,33 +45,12 @@ SocketPlace read_socket(const Tree& tree, const std::string& path) {
           .has_listener = has_listener(tree, path)};
 }
 
-using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
-
-Certificate next_certificate(BIO* reader) {
-  return {PEM_read_bio_X509(reader, nullptr, nullptr, nullptr), &X509_free};
-}
-
-std::optional<std::int64_t> seconds_left(const X509* certificate) {
-  constexpr std::int64_t day = 86400;
-  int days = 0;
-  int seconds = 0;
-  if (ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate)) != 1) {
-    return std::nullopt;
-  }
-  return days * day + seconds;
-}
-
 PemFile read_pem_file(const Tree& tree, const std::string& key, const std::string& path) {
   const std::string text = tree.text(path);
-  PemFile file{.key = "control.tls." + key, .path = path, .is_readable = !text.empty()};
-  const std::unique_ptr<BIO, decltype(&BIO_free)> reader(
-      BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), &BIO_free);
-  for (auto one = next_certificate(reader.get()); one; one = next_certificate(reader.get())) {
-    if (const auto left = seconds_left(one.get())) {
-      file.seconds_left = std::min(file.seconds_left.value_or(*left), *left);
-    }
-  }
-  return file;
+  return {.key = "control.tls." + key,
+          .path = path,
+          .is_readable = !text.empty(),
+          .seconds_left = files::seconds_until_end(text)};
 }
 
 } // namespace

@@ -214,6 +214,16 @@ std::string metrics_of(const GateCounts& counts) {
   return sheet.text();
 }
 
+std::string metrics_of(const std::vector<CertificateEnd>& ends) {
+  Sheet sheet;
+  sheet.begin("certificate_seconds_left", "gauge",
+              "until the first certificate in a file of the configuration ends");
+  for (const CertificateEnd& end : ends) {
+    sheet.add({{"file", end.key}}, static_cast<double>(end.seconds_left));
+  }
+  return sheet.text();
+}
+
 std::string metrics_of(const Standby& standby) {
   Sheet sheet;
   add_lead(0, {{"fabric", standby.fabric}, {"manager", standby.manager}, {"term", ""}}, sheet);

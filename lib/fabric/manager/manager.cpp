@@ -110,7 +110,7 @@ gate::Orders orders_of(const Config& config) {
 
 struct Manager::Parts : jobs::Outside {
   Parts(const Config& given, jobs::Origin stored, Note told);
-  ~Parts();
+  ~Parts() override;
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
@@ -123,7 +123,7 @@ struct Manager::Parts : jobs::Outside {
   void begin_to_lead(const jobs::LeaderTerm& term);
   void lead();
   bool is_followed() const;
-  std::shared_ptr<const Answer> view();
+  std::shared_ptr<Answer> view();
 
   // What the loop has others do.
   void claim(jobs::SwitchIndex at, const v1::ClaimFabricRequest& request) override {
@@ -356,7 +356,7 @@ void Manager::stop() {
 }
 
 /// By the mailbox's thread.
-std::shared_ptr<const Manager::Answer> Manager::Parts::view() {
+std::shared_ptr<Manager::Answer> Manager::Parts::view() {
   auto view = std::make_shared<Answer>();
   view->drawn = std::chrono::system_clock::now();
   if (loop) {
@@ -374,10 +374,18 @@ std::shared_ptr<const Manager::Answer> Manager::Parts::view() {
 }
 
 std::shared_ptr<const Manager::Answer> Manager::view() {
-  auto made = std::make_shared<std::promise<std::shared_ptr<const Answer>>>();
+  auto made = std::make_shared<std::promise<std::shared_ptr<Answer>>>();
   auto answer = made->get_future();
   parts_->mailbox.add([this, made] { made->set_value(parts_->view()); });
-  return answer.wait_for(kViewPatience) == std::future_status::ready ? answer.get() : nullptr;
+  if (answer.wait_for(kViewPatience) != std::future_status::ready) {
+    return nullptr;
+  }
+  const std::shared_ptr<Answer> view = answer.get();
+  if (view) {
+    view->metrics +=
+        metrics_of(certificate_ends(parts_->config)); // files: not by the loop's thread
+  }
+  return view;
 }
 
 } // namespace weir::manager
