@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +26,7 @@
 #include <optional>
 #include <pthread.h>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -149,7 +151,17 @@ class SignalWaiter {
   std::thread thread_;
 };
 
+/// Callers by the network have 1024, by Unix sockets 256; then switches and the store.
+void raise_limit_of_files() {
+  constexpr rlim_t most = 65536; // as config/weir-manager.service.in has it
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, most));
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int lead(const manager::Config& config, jobs::Origin origin) {
+  raise_limit_of_files();
   const sigset_t signals = block_signals();
   manager::Manager manager(config, origin, note);
   std::optional<Pages> pages;

@@ -72,10 +72,15 @@ void Acceptor::let_in(int door) {
 }
 
 bool Acceptor::has_room(const std::string& address) const {
-  const auto count =
-      static_cast<std::size_t>(std::ranges::count(connections_, address, &Connection::address));
-  return connections_.size() < orders_.profile->most_connections &&
-         count < orders_.profile->most_of_an_address && !barred_until_.contains(address);
+  const Profile& profile = *orders_.profile;
+  const auto count = [this](const std::string& of, const auto& whose) {
+    return static_cast<std::size_t>(std::ranges::count(connections_, of, whose));
+  };
+  return connections_.size() < profile.most_connections && !barred_until_.contains(address) &&
+         count(address, &Connection::address) < profile.most_of_an_address &&
+         count(net::network_of(address), [](const Connection& connection) {
+           return net::network_of(connection.address);
+         }) < profile.most_of_a_network;
 }
 
 void Acceptor::begin(int client, std::string address) {

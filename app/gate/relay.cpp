@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <fcntl.h>
 #include <grpc/grpc_security_constants.h>
 #include <grpc/support/log.h>
@@ -20,6 +21,7 @@
 #include <mutex>
 #include <poll.h>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -42,8 +44,7 @@ class Call {
     to_service_.AddHold();             // while the client may ask
     to_service_.AddHold();             // while the service may answer
     from_client_.StartRead(&request_); // which waits until gRPC has this reactor
-    to_service_.StartRead(&answer_);
-    to_service_.StartCall();
+    to_service_.StartRead(&answer_);   // which waits until the call begins
   }
 
   grpc::ServerGenericBidiReactor* reactor() { return &from_client_; }
@@ -57,7 +58,7 @@ class Call {
 
     void OnWriteDone(bool is_written) override { call_.ask_for_answer(is_written); }
 
-    void OnCancel() override { call_.context_.TryCancel(); }
+    void OnCancel() override { call_.cancel(); }
 
     void OnDone() override { call_.leave(); }
 
@@ -95,8 +96,22 @@ class Call {
     }
   }
 
+  /// With the first request: one that has none costs the service nothing.
+  void begin() {
+    if (!std::exchange(has_begun_, true)) {
+      to_service_.StartCall();
+    }
+  }
+
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    begin(); // or it would never end
+    context_.TryCancel();
+  }
+
   void forward_request(bool is_read) {
     const std::lock_guard lock(mutex_);
+    begin();
     if (!may_ask_) {
       return;
     }
@@ -159,7 +174,8 @@ class Call {
   ToService to_service_;
   ByteBuffer request_;
   ByteBuffer answer_;
-  std::mutex mutex_; // guards the next
+  std::mutex mutex_; // guards all below
+  bool has_begun_ = false;
   bool may_ask_ = true;
 };
 
@@ -193,6 +209,9 @@ class Service : public grpc::CallbackGenericService {
     }
     return (new Call(*context, address_, stub_, calls_))->reactor();
   }
+
+  /// All calls are over, to their last word.
+  bool is_quiet() const { return calls_ == 0; }
 
  private:
   const std::string address_;
@@ -236,6 +255,16 @@ void wait_for_end_of(std::array<pollfd, 2> sides) {
   }
 }
 
+/// What the service has said last is perhaps on its way to the client still.
+void wait_for_last_words(const Service& service) {
+  constexpr std::chrono::milliseconds longest{500};
+  constexpr std::chrono::milliseconds look{5};
+  const auto end = std::chrono::steady_clock::now() + longest;
+  while (!service.is_quiet() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(look);
+  }
+}
+
 } // namespace
 
 void relay(const Client& client, int to_service, const Orders& orders, const PemTexts& texts) {
@@ -258,6 +287,7 @@ void relay(const Client& client, int to_service, const Orders& orders, const Pem
   parameters.fd = client.connection;
   acceptor->HandleNewConnection(&parameters);
   wait_for_end_of(sides);
+  wait_for_last_words(service);
   _exit(EXIT_SUCCESS); // nothing here outlives the connection
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr rlim_t kMostDataBytes = rlim_t{64} << 20;
 constexpr std::size_t kStackBytes = std::size_t{256} << 10; // of each of gRPC's threads
-constexpr int kNiceness = 10;
+constexpr int kNiceness = 19;
 constexpr const char* kKilledFirst = "500"; // proc(5), oom_score_adj
 
 void close_all_but(std::vector<int> kept) {

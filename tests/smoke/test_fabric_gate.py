@@ -47,12 +47,12 @@ def caller(lab: Lab, fabric: AllocationFabric, call: str, *options: str) -> Proc
 
 @smoke_test("fabric-gate")
 def gate(lab: Lab) -> None:
-    """Streams of a stranger without a certificate that are begun and reset take the manager no memory; a process of the gate
-    that dies takes its own connection along; who asks too often is told, and nobody else is."""
+    """Streams of a stranger without a certificate that are begun and reset take the manager no memory; the process that accepts is
+    started again; an address has so many connections; who asks too often is told, and nobody else is."""
     fabric = AllocationFabric(lab)
     expect(is_served(fabric), "before")
     takes_no_memory(fabric)
-    dies_alone(fabric)
+    is_started_again(fabric)
     has_so_many_of_an_address(fabric)
     has_a_rate(lab, fabric)
     fabric.wait_for_placed(2)
@@ -73,7 +73,7 @@ def takes_no_memory(fabric: AllocationFabric) -> None:
     wait_for(lambda: is_served(fabric), PATIENCE_S, "no new client is served")
 
 
-def dies_alone(fabric: AllocationFabric) -> None:
+def is_started_again(fabric: AllocationFabric) -> None:
     wait_for(lambda: len(processes_of(fabric.manager.pid)) == 1, PATIENCE_S, "connections have processes still")
     killed = counted(fabric, "connection")
     [accepting] = processes_of(fabric.manager.pid)
@@ -104,7 +104,7 @@ def counted(fabric: AllocationFabric, process: str) -> int:
 
 
 def has_a_rate(lab: Lab, fabric: AllocationFabric) -> None:
-    """The gate itself lets pass four times as many of a connection."""
+    """The gate itself lets pass more of a connection."""
     flooding = caller(lab, fabric, "allocations", "--as", *fabric.signed(SCHEDULER), "--times", str(CALLS))
     other = caller(lab, fabric, "allocations", "--as", *fabric.signed("host0"))
     status, said = flooding.wait()

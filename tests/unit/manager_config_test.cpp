@@ -37,6 +37,16 @@ class StoreOfConfig : public testing::Test {
     return load_config(folder_.path() / "manager.yaml");
   }
 
+  /// With TLS, whose files are read at a start.
+  void listen(const std::string& address) const {
+    write("topology.yaml", kTopology);
+    write("manager.yaml", "fabric: lab\nlisten: [\"" + address +
+                              "\"]\ntls: { certificate: c, key: k, client_authority: a, "
+                              "switch_authority: s }\nstore: { sqlite: f }\n"
+                              "topology: topology.yaml\n");
+    load_config(folder_.path() / "manager.yaml");
+  }
+
   /// As a sentence of `--check` ends.
   void expect_refused(const std::string& store, const std::string& words) const {
     EXPECT_THAT([&] { load(store); }, ThrowsMessage<yaml::Error>(EndsWith(words))) << store;
@@ -62,6 +72,20 @@ TEST_F(StoreOfConfig, IsSqliteOrEtcd) {
   EXPECT_EQ(secure.etcd.value().certificate, "c.pem");
   EXPECT_EQ(secure.etcd->key, "k.pem");
   EXPECT_EQ(secure.etcd->authority, "a.pem");
+}
+
+TEST_F(StoreOfConfig, ListensAtNumbers) {
+  for (const char* const right : {"192.0.2.10:9470", "[2001:db8::1]:9470", "unix:/m"}) {
+    EXPECT_NO_THROW(listen(right)) << right;
+  }
+  for (const char* const wrong : {"localhost:9470", "manager.example:9470", "9470", "192.0.2.10"}) {
+    EXPECT_THAT([&] { listen(wrong); },
+                ThrowsMessage<yaml::Error>(
+                    EndsWith(std::string("listen: found \"") + wrong +
+                             "\"; allowed: ADDRESS:PORT in "
+                             "numbers, such as 192.0.2.10:9470 or [2001:db8::1]:9470")))
+        << wrong;
+  }
 }
 
 TEST_F(StoreOfConfig, IsRefusedWithWhatWouldBeRight) {

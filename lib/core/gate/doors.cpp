@@ -10,6 +10,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -32,6 +33,9 @@ constexpr Milliseconds kPause{100};
 Doors::Doors(const Places& places, const Orders& orders, Process::Tell tell)
     : profile_(*orders.profile), closed_(eventfd(0, EFD_CLOEXEC)),
       open_(profile_.most_local_connections), of_gate_(profile_.most_connections) {
+  if (closed_ < 0) {
+    throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
   try {
     for (const std::string& path : places.local) {
       sockets_.push_back(ListeningSocket::at_path(path));
@@ -91,6 +95,8 @@ bool Doors::is_closed() const {
 /// gRPC 1.51 waits without a limit for an answer that a socket does not take, because the client
 /// does not read: it is stopped, perhaps.
 void Doors::end(grpc::Server& server) {
+  gate_.reset(); // who comes from now on is refused, and does not wait
+  sockets_.clear();
   std::promise<void> has_ended;
   std::thread last_resort([this, ended = has_ended.get_future()] {
     if (ended.wait_for(2 * kLastCalls) == std::future_status::timeout) {

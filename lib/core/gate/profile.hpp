@@ -15,8 +15,9 @@ struct Profile {
   std::size_t most_local_connections; // by Unix sockets
   std::size_t most_connections;       // by the network
   std::size_t most_of_an_address;
-  double calls_per_second; // of a connection
-  int calls_at_once;       // likewise
+  std::size_t most_of_a_network; // of 64 bits in IPv6; in IPv4 it is the address
+  double calls_per_second;       // of a connection
+  int calls_at_once;             // likewise
   int request_bytes;
 
   // Ends a connection on which nothing was called for so long. The gate ends its clients' ones
@@ -35,6 +36,7 @@ inline constexpr Profile kOfSwitch{.name = "switch",
                                    .most_local_connections = 64,
                                    .most_connections = 64,
                                    .most_of_an_address = 16,
+                                   .most_of_a_network = 16,
                                    .calls_per_second = 200,
                                    .calls_at_once = 64,
                                    .request_bytes = 65536,
@@ -50,7 +52,8 @@ inline constexpr Profile kOfManager{.name = "manager",
                                     .most_local_connections = 256,
                                     .most_connections = 1024,
                                     .most_of_an_address = 64,
-                                    .calls_per_second = 400, // a name may take 100 (Service)
+                                    .most_of_a_network = 512,
+                                    .calls_per_second = 1000, // of a name the manager takes 100
                                     .calls_at_once = 256,
                                     .request_bytes = 1 << 20,
                                     .idle_at_service = std::chrono::milliseconds{60'000},

@@ -233,7 +233,7 @@ void HttpResponder::let_in() {
     }
     return;
   }
-  std::string address = address_of_peer(descriptor);
+  std::string address = network_of(address_of_peer(descriptor));
   make_room(address);
   connections_.emplace_back(descriptor, std::move(address));
 }

@@ -23,7 +23,7 @@
 namespace weir::net {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kBacklog = 512; // many may come again at once, when a service is back
 
 [[noreturn]] void fail(const std::string& address, std::string_view cause) {
   throw ListenError(fmt::format("cannot listen at {}: {}", address, cause));
@@ -124,6 +124,9 @@ std::pair<std::string, std::string> parts_of(const std::string& address) {
 using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 AddressInfo resolved(const std::string& address) {
+  if (address.find(':') == std::string::npos) {
+    fail(address, "it has no port"); // a number alone is an address, too (inet_aton(3))
+  }
   const auto [host, port] = parts_of(address);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -136,6 +139,10 @@ AddressInfo resolved(const std::string& address) {
 }
 
 } // namespace
+
+void check_address(const std::string& address) {
+  resolved(address);
+}
 
 ListeningSocket ListeningSocket::at_path(const std::string& path) {
   const sockaddr_un address = unix_address(path);

@@ -12,6 +12,9 @@ class ListenError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Throws ListenError for what is no "ADDRESS:PORT" in numbers, IPv6 in brackets.
+void check_address(const std::string& address);
+
 /// A socket that listens while it lives. Moves, does not copy.
 class ListeningSocket {
  public:

@@ -28,7 +28,7 @@ bool OpenConnections::add(int descriptor) {
   if (inode == 0) {
     return false;
   }
-  std::string from = address_of_peer(descriptor);
+  std::string from = network_of(address_of_peer(descriptor));
   const std::size_t most_of_it = from.empty() ? most_ : most_ / 4;
   const auto of_it = static_cast<std::size_t>(std::ranges::count(open_, from, &Connection::from));
   if (open_.size() >= most_ || of_it >= most_of_it) {

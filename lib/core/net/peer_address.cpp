@@ -2,6 +2,7 @@
 #include "net/peer_address.hpp"
 
 #include <cstddef>
+#include <cstring>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -11,8 +12,15 @@ namespace {
 constexpr std::size_t kNetworkBytes = 8; // of IPv6
 
 template <typename Address>
-std::string bytes_of(const Address& address, std::size_t count = sizeof(Address)) {
-  return {reinterpret_cast<const char*>(&address), count};
+std::string bytes_of(const Address& address) {
+  return {reinterpret_cast<const char*>(&address), sizeof address};
+}
+
+/// An address of IPv4 as IPv6 writes it.
+bool is_mapped(const std::string& address) {
+  in6_addr bytes{};
+  std::memcpy(&bytes, address.data(), sizeof bytes);
+  return IN6_IS_ADDR_V4MAPPED(&bytes);
 }
 
 } // namespace
@@ -25,10 +33,14 @@ std::string address_of_peer(int connection) {
     return bytes_of(reinterpret_cast<const sockaddr_in&>(peer).sin_addr);
   }
   if (peer.ss_family == AF_INET6) {
-    const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
-    return bytes_of(address, IN6_IS_ADDR_V4MAPPED(&address) ? sizeof address : kNetworkBytes);
+    return bytes_of(reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr);
   }
   return {};
+}
+
+std::string network_of(const std::string& address) {
+  const bool is_ipv6 = address.size() == sizeof(in6_addr);
+  return is_ipv6 && !is_mapped(address) ? address.substr(0, kNetworkBytes) : address;
 }
 
 } // namespace weir::net

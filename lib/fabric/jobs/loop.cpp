@@ -677,7 +677,8 @@ void Loop::on_call_ended(CallId call, Time now) {
   if (is_over_) {
     return;
   }
-  std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.call == call; });
+  const auto waited =
+      std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.call == call; });
   const auto found = job_of_call_.find(call);
   if (found != job_of_call_.end()) {
     const std::uint64_t id = found->second;
@@ -686,6 +687,8 @@ void Loop::on_call_ended(CallId call, Time now) {
     if (records_[id].state() == v1::JobRecord::PLACING) {
       begin_end(id, "its owner was gone before it had rings", now);
     }
+  } else if (waited == 0) {
+    return; // one that was refused changes nothing, and a step costs
   }
   step(now);
 }

@@ -2,6 +2,7 @@
 #include "manager/config.hpp"
 
 #include "files/whole_file.hpp"
+#include "net/listening_socket.hpp"
 #include "plan/node_names.hpp"
 #include "plan/port_names.hpp"
 #include "plan/topology_file.hpp"
@@ -229,11 +230,24 @@ void read_switches(jobs::Site& site, const std::filesystem::path& file) {
   }
 }
 
+void check_numbers(const Reader& root, const std::string& address) {
+  try {
+    net::check_address(address);
+  } catch (const net::ListenError&) {
+    root.at("listen").fail(
+        yaml::in_quotes(address),
+        "ADDRESS:PORT in numbers, such as 192.0.2.10:9470 or [2001:db8::1]:9470");
+  }
+}
+
 void check_listeners(const Reader& root, const Config& config) {
   for (const std::string& address : config.listen) {
     if (!address.starts_with("unix:/") && !config.tls) {
       root.at("listen").fail(yaml::in_quotes(address),
                              "unix:/PATH, or ADDRESS:PORT with tls: beside it");
+    }
+    if (!address.starts_with("unix:/")) {
+      check_numbers(root, address);
     }
   }
   for (const std::string& address : config.site.control) {

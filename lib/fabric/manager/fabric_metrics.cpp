@@ -206,11 +206,11 @@ std::string metrics_of(const std::optional<std::uint64_t>& standbys) {
   return sheet.text();
 }
 
-std::string metrics_of(const GateCounts& counts) {
+std::string metrics_of(const GateLog& log) {
   Sheet sheet;
   sheet.begin("gate_ended_processes_total", "counter",
               "processes between the network and the manager that did not end by themselves");
-  sheet.add("process", {{"connection", counts.connections}, {"acceptor", counts.acceptors}});
+  sheet.add("process", {{"connection", log.connections()}, {"acceptor", log.acceptors()}});
   return sheet.text();
 }
 

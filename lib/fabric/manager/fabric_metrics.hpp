@@ -3,7 +3,7 @@
 
 #include "jobs/loop.hpp"
 #include "manager/certificate_ends.hpp"
-#include "manager/gate_counts.hpp"
+#include "manager/gate_log.hpp"
 #include "manager/standby.hpp"
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace weir::manager {
 /// In Prometheus' text format.
 std::string metrics_of(const v1::FabricPicture& picture, const jobs::Loop::Counts& counts);
 std::string metrics_of(const Standby& standby);
-std::string metrics_of(const GateCounts& counts);
+std::string metrics_of(const GateLog& log);
 std::string metrics_of(const std::vector<CertificateEnd>& ends);
 
 /// Of a leader: how many others wait. Nothing where that is not known.

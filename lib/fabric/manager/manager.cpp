@@ -4,7 +4,7 @@
 #include "gate/doors.hpp"
 #include "jobs/loop.hpp"
 #include "manager/fabric_metrics.hpp"
-#include "manager/gate_counts.hpp"
+#include "manager/gate_log.hpp"
 #include "manager/leader_words.hpp"
 #include "manager/mailbox.hpp"
 #include "manager/pem_file.hpp"
@@ -168,8 +168,7 @@ struct Manager::Parts : jobs::Outside {
   std::optional<jobs::Loop> loop; // of the mailbox's thread, while it leads
   Service service;
   std::optional<SwitchCalls> switches;
-  GateCounts gate_counts;
-  std::string gate_complaint; // the last: one that does not start is tried again each second
+  GateLog gate_log;
   gate::Doors doors;
   std::unique_ptr<grpc::Server> server;
   std::thread doorkeeper;
@@ -247,9 +246,8 @@ void Manager::Parts::close_doors() {
 
 /// By the doorkeeper, and before it begins.
 void Manager::Parts::tell_of_gate(gate::Incident incident, const std::string& sentence) {
-  gate_counts.note(incident);
-  if (incident != gate::Incident::refused || std::exchange(gate_complaint, sentence) != sentence) {
-    tell_note(std::string(gate::word_of(incident)), sentence);
+  if (const auto line = gate_log.note(incident, sentence, GateLog::Clock::now())) {
+    tell_note(std::string(gate::word_of(incident)), *line);
   }
 }
 
@@ -369,7 +367,7 @@ std::shared_ptr<Manager::Answer> Manager::Parts::view() {
   } else {
     return nullptr;
   }
-  view->metrics += metrics_of(gate_counts);
+  view->metrics += metrics_of(gate_log);
   return view;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <optional>
 #include <string>
@@ -89,10 +90,11 @@ jobs::Caller caller_of(const gate::Peer& peer, const Config& config, Door door) 
   return caller;
 }
 
-/// Whom a rate is for. Without a certificate he is his address: what else he says of himself may be
-/// another one's.
+/// Whom a rate is for. Without one name in a certificate he is his address: what else he says of
+/// himself may be another one's.
 std::string rate_name_of(const gate::Peer& peer) {
-  return peer.common_names.empty() ? "at " + peer.address : "named " + peer.common_names.front();
+  return peer.common_names.size() == 1 ? "named " + peer.common_names.front()
+                                       : "at " + peer.address;
 }
 
 /// Throws Refused for a token that is none.
@@ -147,7 +149,11 @@ Service::Asker Service::asker_of(const grpc::CallbackServerContext& context, Doo
 std::optional<Outcome> Service::not_taken(const grpc::CallbackServerContext& context,
                                           Mailbox::Work work) {
   const gate::Peer peer = gate::peer_of(context);
-  if (!peer.is_local && !rates_.lets_pass(rate_name_of(peer), net::RequestShares::Clock::now())) {
+  if (peer.is_local) { // root and the manager's own user are never turned away
+    mailbox_.add(std::move(work));
+    return std::nullopt;
+  }
+  if (!rates_.lets_pass(rate_name_of(peer), net::RequestShares::Clock::now())) {
     return too_many_requests();
   }
   return mailbox_.add_call(std::move(work)) ? std::nullopt : std::optional(too_many_calls());
@@ -191,8 +197,17 @@ class Service::Holder : public grpc::ServerWriteReactor<v1::JobEvent> {
 
   void OnCancel() override { end(grpc::Status::CANCELLED); }
 
+  /// The loop never hears of it.
+  void refuse(const grpc::Status& status) {
+    is_refused_ = true;
+    end(status);
+  }
+
   void OnDone() override {
     service_.forget(call_);
+    if (!is_refused_) {
+      service_.tell_loop_of_end(call_);
+    }
     delete this;
   }
 
@@ -213,6 +228,7 @@ class Service::Holder : public grpc::ServerWriteReactor<v1::JobEvent> {
 
   Service& service_;
   const jobs::CallId call_;
+  std::atomic<bool> is_refused_ = false;
   std::mutex mutex_; // guards all below
   std::deque<v1::JobEvent> events_;
   std::optional<grpc::Status> end_;
@@ -242,7 +258,7 @@ grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerCon
         }
       });
   if (refused) {
-    end(call, *refused);
+    refuse(call, *refused);
   }
   return holder;
 }
@@ -261,6 +277,13 @@ void Service::end(jobs::CallId call, const Outcome& outcome) {
   }
 }
 
+void Service::refuse(jobs::CallId call, const Outcome& outcome) {
+  const std::lock_guard lock(mutex_);
+  if (const auto holder = holders_.find(call); holder != holders_.end()) {
+    holder->second->refuse(status_of(outcome));
+  }
+}
+
 void Service::end_all(const Outcome& outcome) {
   const std::lock_guard lock(mutex_);
   for (const auto& [call, holder] : holders_) {
@@ -269,10 +292,11 @@ void Service::end_all(const Outcome& outcome) {
 }
 
 void Service::forget(jobs::CallId call) {
-  {
-    const std::lock_guard lock(mutex_);
-    holders_.erase(call);
-  }
+  const std::lock_guard lock(mutex_);
+  holders_.erase(call);
+}
+
+void Service::tell_loop_of_end(jobs::CallId call) {
   mailbox_.add([this, call] {
     if (jobs::Loop* const loop = lead_.loop()) {
       loop->on_call_ended(call, store::boot_time_ms());

@@ -97,7 +97,9 @@ class Service : public v1::Fabric::CallbackService {
   template <typename Work>
   grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work work,
                                      Door door = Door::users);
+  void refuse(jobs::CallId call, const jobs::Outcome& outcome);
   void forget(jobs::CallId call);
+  void tell_loop_of_end(jobs::CallId call);
   jobs::Outcome no_leader() const;
 
   const Config& config_;
