@@ -106,7 +106,8 @@
   X(not_contiguous,      "frame in several segments that do not fit one buffer")                                        \
   X(worker_queue_full,   "worker lcore is behind")                                                                      \
   X(ring_queue_full,     "worker lcore is behind, and more of these rings' frames wait than of others")                 \
-  X(tenant_rate,         "more packets per second than the ring's tenant may send, and too many of them wait")          \
+  X(region_queue_full,   "worker lcore is behind, and more of this region's frames wait than of others")                \
+  X(tenant_rate,         "more packets per second than the tenant of the ring or region may send, and too many wait")   \
   X(tx_queue_full,       "transmit lcore is behind")                                                                    \
   X(tx_backlog_full,     "egress port is full")                                                                         \
   X(ring_tx_queue_full,  "transmit lcore is behind: a result, or an answer between ring neighbours")                     \

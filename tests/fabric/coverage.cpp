@@ -71,6 +71,7 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::region_key:
   case DropReason::region_ghost:
   case DropReason::region_ended:
+  case DropReason::region_queue_full:
     return "there are no regions (region_test)";
   default:
     return {};

@@ -434,6 +434,38 @@ TEST(FairQueue, FramesFollowTheirGroups) {
   EXPECT_TRUE(queue.is_empty());
 }
 
+/// In the circle, and aside.
+TEST(FairQueue, LinesOfRegionsStandBehindThoseOfRingGroups) {
+  Frames frames;
+  FairQueue queue(64);
+  queue.resize(1);
+  queue.resize_for_regions(2);
+  EXPECT_EQ(queue.line_of_strangers(), 1U);
+  EXPECT_EQ(queue.line_of_region(1), 3U);
+  queue.set_rate(0, 1000, at(0));
+  queue.set_tenant(queue.line_of_region(1), 0);
+  while (queue.passes(queue.line_of_region(1), at(0))) {
+  }
+  std::vector<frame::Frame*> expected;
+  for (std::uint16_t line = 0; line < 4; ++line) {
+    expected.push_back(&frames.make(100));
+    EXPECT_FALSE(queue.put(*expected.back(), line));
+  }
+  queue.resize(5);
+  EXPECT_EQ(queue.ring_groups(), 5U);
+  EXPECT_EQ(queue.regions(), 2U);
+  EXPECT_EQ(queue.waiting(1), 0U);
+  EXPECT_EQ(queue.waiting(queue.line_of_region(1)), 1U);
+  EXPECT_EQ(queue.counters_of(queue.line_of_strangers()).waited, 1U);
+  EXPECT_EQ(queue.rate_of(queue.line_of_region(1)), 1000U);
+  std::vector<frame::Frame*> taken = take_all(queue, 0);
+  EXPECT_EQ(taken.size(), 3U) << "one stands aside";
+  for (frame::Frame* frame : take_all(queue, 2'000'000)) {
+    taken.push_back(frame);
+  }
+  EXPECT_EQ(taken, expected);
+}
+
 // ---- In the switch. ----
 
 constexpr std::uint32_t kRoom = 128;

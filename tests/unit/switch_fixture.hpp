@@ -56,8 +56,12 @@ class SwitchFixture {
                          slot::ReductionHelpers* helpers = nullptr, std::uint32_t queue_room = 0,
                          std::uint16_t workers = 1,
                          const conn::CurrentOperators* operators = nullptr)
-      : sink_(pool_), switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits),
-                              settings(helpers, queue_room, workers, operators), sink_) {
+      : SwitchFixture(jobs, settings(helpers, queue_room, workers, operators), std::move(limits)) {}
+
+  SwitchFixture(const std::vector<const RingJob*>& jobs, const InlineSwitch::Settings& settings,
+                std::vector<std::uint32_t> limits)
+      : sink_(pool_),
+        switch_(rings_of(jobs), limits.empty() ? all_ports() : std::move(limits), settings, sink_) {
     sink_.attach(switch_);
   }
 

@@ -1403,6 +1403,7 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::not_contiguous, "lcores over DPDK's mbufs"},
     {DropReason::worker_queue_full, "lcores"},
     {DropReason::ring_queue_full, "a worker with lines (fair_queue_test)"},
+    {DropReason::region_queue_full, "a region (region_lines_test)"},
     {DropReason::tenant_rate, "a tenant with a rate (fair_queue_test)"},
     {DropReason::tx_queue_full, "lcores"},
     {DropReason::tx_backlog_full, "lcores"},

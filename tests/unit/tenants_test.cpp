@@ -235,7 +235,7 @@ TEST(Tenants, ShareTheirRateByGroups) {
   placement.worker_of_ring = {0, 0, 1, 0, 1};
   const Tenants tenants({{.name = "blue"}, {.name = "red", .packets_per_second = 1000}}, kMbufBytes,
                         set);
-  const auto shares = tenants.shares(set, placement);
+  const auto shares = tenants.shares(set, placement, {});
   ASSERT_EQ(shares.size(), 2U);
   EXPECT_THAT(shares[0].rates, ElementsAre(0, 666));
   EXPECT_THAT(shares[1].rates, ElementsAre(0, 333));
@@ -243,15 +243,35 @@ TEST(Tenants, ShareTheirRateByGroups) {
   EXPECT_EQ(shares[0].tenants[set.ring_group_of(3)], 1);
   EXPECT_EQ(shares[0].tenants[set.ring_group_of(4)], stage::FairQueue::kNoTenant);
   EXPECT_EQ(shares[1].tenants[set.ring_group_of(4)], 0);
-  const auto later = tenants.shares(set.without(2), placement);
+  const auto later = tenants.shares(set.without(2), placement, {});
   EXPECT_THAT(later[0].rates, ElementsAre(0, 1000));
   EXPECT_THAT(later[1].rates, ElementsAre(0, 0));
   placement.worker_of_ring = {0, 0, 1, 1, 1}; // the second one works for a ring of the pair too
-  const auto parallel = tenants.shares(set, placement);
+  const auto parallel = tenants.shares(set, placement, {});
   EXPECT_THAT(parallel[0].rates, ElementsAre(0, 500));
   EXPECT_THAT(parallel[1].rates, ElementsAre(0, 500));
   EXPECT_EQ(parallel[1].tenants[set.ring_group_of(3)], 1);
-  EXPECT_TRUE(Tenants({}, kMbufBytes, ring::RingSet({})).shares(set, placement).empty());
+  EXPECT_TRUE(Tenants({}, kMbufBytes, ring::RingSet({})).shares(set, placement, {}).empty());
+}
+
+/// The second lcore is the first one with a worker.
+TEST(Tenants, HaveAPartOfTheirRateForRegions) {
+  const ring::RingSet set({ring_of(1, "red", 1), ring_of(2, "red", 2)});
+  Placement placement;
+  placement.lcores.resize(3);
+  placement.lcores[1].works = placement.lcores[2].works = true;
+  placement.worker_of_ring = {2, 2};
+  const Tenants tenants({{.name = "blue", .packets_per_second = 50},
+                         {.name = "red", .packets_per_second = 900},
+                         {.name = "free"}},
+                        kMbufBytes, set);
+  const auto shares = tenants.shares(set, placement, {"blue", "red", "free", ""});
+  EXPECT_THAT(shares[0].rates, ElementsAre(0, 0, 0));
+  EXPECT_THAT(shares[1].rates, ElementsAre(50, 300, 0));
+  EXPECT_THAT(shares[2].rates, ElementsAre(0, 600, 0));
+  EXPECT_THAT(tenants.shares(set, placement, {})[2].rates, ElementsAre(0, 900, 0));
+  EXPECT_EQ(tenants.number_of("red"), 1);
+  EXPECT_EQ(tenants.number_of(""), stage::FairQueue::kNoTenant);
 }
 
 config::PortConfig port_with(std::uint16_t descriptors) {

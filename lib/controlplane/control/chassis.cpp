@@ -201,7 +201,7 @@ void Chassis::make_lcores() {
         ring_backlog_of(at_start, static_cast<std::uint16_t>(queues.size() - 1));
   }
   lcores.take(control::make_lcores(*placement.share(), *shared, settings, queues, memories));
-  set_shares(lcores, tenants.shares(*rings.share(), *placement.share()));
+  set_shares(lcores, tenants.shares(*rings.share(), *placement.share(), {}));
 }
 
 stage::Worker& Chassis::worker_of(std::uint16_t ring, const Quiesce& quiesced) const {

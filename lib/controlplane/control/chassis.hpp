@@ -17,7 +17,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 struct rte_mempool;
@@ -56,6 +58,13 @@ struct Chassis {
   stage::Worker& worker_of_regions(const lcore::Quiesce& quiesced) const;
   /// The same, while it works: for what only control changes.
   const stage::Worker& worker_of_regions(const WriterLock& lock) const;
+
+  /// Each worker's part of the tenants' rates, with these rings so placed.
+  std::vector<stage::TenantShares> shares(const ring::RingSet& present, const Placement& placed,
+                                          const WriterLock& lock) const {
+    return tenants.shares(present, placed, region_holders.read(lock));
+  }
+
   /// By lcore: from now on the workers keep to these.
   void give(const std::vector<stage::TenantShares>& shares, const lcore::Quiesce& quiesced) const;
 
@@ -88,6 +97,7 @@ struct Chassis {
   GuardedCurrent<Placement> placement;
   const MemoryPlan plan;
   const Tenants tenants;
+  Guarded<std::set<std::string>> region_holders{{}};  // tenants that have regions
   std::optional<conn::ConnectionOwners> owners;       // of several workers
   std::optional<conn::PortBindings> ports_of_members; // likewise
   std::vector<EalMemory> memories;                    // by lcore: for what it works with

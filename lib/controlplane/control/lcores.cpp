@@ -34,11 +34,6 @@ void route_pair(Lcore& lcore, std::uint16_t pair, const Placement& placement, Lc
 
 } // namespace
 
-std::size_t owner_of_regions(const Placement& placement) {
-  const auto first = std::ranges::find(placement.lcores, true, &Placement::DataLcore::works);
-  return static_cast<std::size_t>(first - placement.lcores.begin());
-}
-
 void route_ring(lcore::LcoreSet& lcores, std::uint16_t ring, const ring::RingSet& rings,
                 const Placement& placement) {
   const std::size_t worker = placement.worker_of_ring[ring];

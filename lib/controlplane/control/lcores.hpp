@@ -22,9 +22,6 @@ make_lcores(const Placement& placement, const lcore::Lcore::Shared& shared,
             const stage::Worker::Settings& settings,
             std::span<const lcore::TxQueues> queues_of_port, std::span<EalMemory> memories = {});
 
-/// The lcore whose worker has the regions: the first one that has a worker.
-std::size_t owner_of_regions(const Placement& placement);
-
 /// Tells all lcores who works for this ring, and for its neighbours. They stand still.
 void route_ring(lcore::LcoreSet& lcores, std::uint16_t ring, const ring::RingSet& rings,
                 const Placement& placement);

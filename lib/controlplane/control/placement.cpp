@@ -233,4 +233,9 @@ std::string eal_lcores(const Placement& placement) {
   return map;
 }
 
+std::size_t owner_of_regions(const Placement& placement) {
+  const auto first = std::ranges::find(placement.lcores, true, &Placement::DataLcore::works);
+  return static_cast<std::size_t>(first - placement.lcores.begin());
+}
+
 } // namespace weir::control

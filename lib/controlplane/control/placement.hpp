@@ -84,4 +84,7 @@ std::size_t worker_for(const Placement& placement, const ring::RingSet& present,
 /// CPU.
 std::string eal_lcores(const Placement& placement);
 
+/// The lcore whose worker has the regions: the first one that has a worker.
+std::size_t owner_of_regions(const Placement& placement);
+
 } // namespace weir::control

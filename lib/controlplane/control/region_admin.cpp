@@ -113,12 +113,33 @@ void RegionAdmin::enter(const MadeRegion& plan, std::unique_ptr<region::Region> 
                        Record{.tenant = plan.tenant, .place = free_place(), .region = made.get()});
   try {
     const Quiesce quiesced(chassis_.lcores);
-    chassis_.worker_of_regions(quiesced).adopt_region(std::move(made), lcore::Clock().now());
+    share_rates({}, lock, quiesced);
+    chassis_.worker_of_regions(quiesced).adopt_region(
+        std::move(made), chassis_.tenants.number_of(plan.tenant), lcore::Clock().now());
   } catch (...) {
     records_.erase(id);
     throw;
   }
   planned_.erase(id);
+}
+
+/// Among the tenants that have regions, but for those `forgotten`: members of one that has ended
+/// still send.
+void RegionAdmin::share_rates(const std::vector<std::unique_ptr<region::Region>>& forgotten,
+                              const WriterLock& lock, const Quiesce& quiesced) {
+  std::set<std::string> holders;
+  for (const auto& entry : records_) {
+    const Record& record = entry.second;
+    if (!std::ranges::count(forgotten, record.region, &std::unique_ptr<region::Region>::get)) {
+      holders.insert(record.tenant);
+    }
+  }
+  std::set<std::string>& known = chassis_.region_holders.change(lock, quiesced);
+  if (holders != known) {
+    known = std::move(holders);
+    chassis_.give(chassis_.shares(chassis_.rings.read(lock), chassis_.placement.read(lock), lock),
+                  quiesced);
+  }
 }
 
 /// It has ended since somebody looked, and its room is free. No lcore stops for the question.
@@ -241,7 +262,7 @@ std::size_t RegionAdmin::most_ended(const std::string& tenant) const {
 
 /// An lcore that has forgotten a region has no room for it in the end: it is the caller's to free.
 /// So is what an ended one needs no more.
-RegionAdmin::Remains RegionAdmin::note_ends(const WriterLock&) {
+RegionAdmin::Remains RegionAdmin::note_ends(const WriterLock& lock) {
   std::map<std::uint32_t, RegionSeen> ended = outlines_of_news();
   Remains remains;
   if (ended.empty() && std::ranges::none_of(records_, is_due)) {
@@ -257,6 +278,7 @@ RegionAdmin::Remains RegionAdmin::note_ends(const WriterLock&) {
     }
     forget_surplus(ended, quiesced);
     remains.forgotten = chassis_.worker_of_regions(quiesced).regions().take_forgotten();
+    share_rates(remains.forgotten, lock, quiesced);
   }
   for (auto& [id, seen] : ended) {
     records_.at(id).forgotten_ns =

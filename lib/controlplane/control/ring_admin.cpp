@@ -186,7 +186,7 @@ void RingAdmin::enter(const ring::RingSpec& spec, std::size_t lcore, stage::Work
   Placement placement = chassis_.placement.read(lock);
   placement.assign(index, *next, lcore);
   auto placed = std::make_shared<const Placement>(std::move(placement));
-  const auto shares = chassis_.tenants.shares(*next, *placed);
+  const auto shares = chassis_.shares(*next, *placed, lock);
   const RuleSweep sweep(chassis_, lock);
   install_rules(chassis_.ports.read(lock), *next, *placed);
   const Quiesce quiesced(chassis_.lcores);
@@ -238,7 +238,7 @@ void RingAdmin::withdraw(std::uint32_t id, const WriterLock& lock) {
 
 void RingAdmin::withdraw_index(std::uint16_t ring, const WriterLock& lock) {
   auto next = std::make_shared<const ring::RingSet>(chassis_.rings.read(lock).without(ring));
-  const auto shares = chassis_.tenants.shares(*next, chassis_.placement.read(lock));
+  const auto shares = chassis_.shares(*next, chassis_.placement.read(lock), lock);
   const std::uint32_t id = chassis_.rings.read(lock).rings()[ring].spec().id;
   const RuleSweep sweep(chassis_, lock);
   drop_withdrawn(lock); // what an lcore that did not stop has left of the last one
@@ -348,7 +348,7 @@ std::optional<Reclaimed> RingAdmin::reclaim(std::uint16_t ring, const ReclaimJud
   const ring::RingSet& rings = chassis_.rings.read(lock);
   auto next = std::make_shared<const ring::RingSet>(rings.without(ring));
   ring::RingSpec spec = rings.rings()[ring].spec();
-  const auto shares = chassis_.tenants.shares(*next, chassis_.placement.read(lock));
+  const auto shares = chassis_.shares(*next, chassis_.placement.read(lock), lock);
   Reclaimed reclaimed{.ring = spec.id, .time_ns = unix_now_ns()};
   const RuleSweep sweep(chassis_, lock);
   drop_withdrawn(lock);

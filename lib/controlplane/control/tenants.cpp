@@ -207,8 +207,15 @@ void Tenants::check(const ring::Ring& ring, const ring::RingSet& present) const 
   }
 }
 
-std::vector<stage::TenantShares> Tenants::shares(const ring::RingSet& present,
-                                                 const Placement& placement) const {
+std::uint16_t Tenants::number_of(std::string_view name) const {
+  const auto tenant = std::ranges::find(tenants_, name, &config::TenantConfig::name);
+  return tenant == tenants_.end() ? stage::FairQueue::kNoTenant
+                                  : static_cast<std::uint16_t>(tenant - tenants_.begin());
+}
+
+std::vector<stage::TenantShares>
+Tenants::shares(const ring::RingSet& present, const Placement& placement,
+                const std::set<std::string>& region_holders) const {
   std::vector<stage::TenantShares> shares;
   if (tenants_.empty()) {
     return shares;
@@ -227,10 +234,15 @@ std::vector<stage::TenantShares> Tenants::shares(const ring::RingSet& present,
       shares[lcore].tenants[ring_group] = tenant;
       shares[lcore].rates[tenant] += rate;
     }
+    std::size_t parts = ring_groups.size();
+    if (region_holders.contains(tenants_[tenant].name)) {
+      ++parts;
+      shares[owner_of_regions(placement)].rates[tenant] += rate;
+    }
     for (stage::TenantShares& share : shares) {
-      std::uint64_t& part = share.rates[tenant]; // so far times its ring groups
-      assert(part == 0 || !ring_groups.empty());
-      part = part == 0 ? 0 : std::max<std::uint64_t>(part / ring_groups.size(), 1);
+      std::uint64_t& part = share.rates[tenant]; // so far times its parts
+      assert(part == 0 || parts != 0);
+      part = part == 0 ? 0 : std::max<std::uint64_t>(part / parts, 1);
     }
   }
   return shares;

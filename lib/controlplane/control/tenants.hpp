@@ -8,6 +8,7 @@
 #include "stage/queue.hpp"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,11 +45,14 @@ class Tenants {
   std::vector<TenantUse> uses(const ring::RingSet& present) const;
 
   /// By lcore of the placement: each worker's part of the tenants' packets per second. A tenant's
-  /// rate is split by the ring groups of its rings, so all workers together let no more pass; a
-  /// worker's part is lost for the others while its rings are silent. Empty if there are no
-  /// tenants.
-  std::vector<stage::TenantShares> shares(const ring::RingSet& present,
-                                          const Placement& placement) const;
+  /// rate is split by the ring groups of its rings, and its regions count as one, so all workers
+  /// together let no more pass; a worker's part is lost for the others while its rings are silent.
+  /// `region_holders`: names of the tenants that have regions. Empty if there are no tenants.
+  std::vector<stage::TenantShares> shares(const ring::RingSet& present, const Placement& placement,
+                                          const std::set<std::string>& region_holders) const;
+
+  /// As the workers know it; stage::FairQueue::kNoTenant: there is none of this name.
+  std::uint16_t number_of(std::string_view name) const;
 
  private:
   std::uint64_t bytes_of(const ring::Ring& ring) const;

@@ -167,7 +167,7 @@ unsigned Lcore::serve(frame::Instant now) {
     std::transform(frames.begin(), frames.begin() + count, mbufs.begin(),
                    [](frame::Frame* frame) { return mbuf_of(*frame); });
     for_each_parsed(std::span(mbufs).first(count),
-                    [&](frame::Frame& frame) { queue.pass(frame, now); });
+                    [&](frame::Frame& frame) { queue.go_on(frame, now); });
     served += count;
   }
   return served;

@@ -9,6 +9,8 @@
 
 namespace weir::region {
 
+class Region;
+
 /// Where a region's frames go. Each frame that a region was given ends in one of consume() and
 /// drop(), each that it made in send().
 class Outlet {
@@ -17,7 +19,8 @@ class Outlet {
 
   /// An empty frame with room for so many bytes; nullptr when there is none.
   virtual frame::Frame* originate(std::uint32_t bytes) = 0;
-  virtual void send(frame::Frame& frame, std::uint16_t port, frame::Instant now) = 0;
+  virtual void send(frame::Frame& frame, const Region& from, std::uint16_t port,
+                    frame::Instant now) = 0;
   virtual void consume(frame::Frame& frame) = 0;
   virtual void drop(frame::Frame& frame, DropReason reason, frame::Instant now) = 0;
 };

@@ -284,7 +284,7 @@ void Region::send_copy(std::uint16_t target, const Requester::Due& due, frame::I
                      due.copy.ack_request);
   ++counters_.copies;
   counters_.again += due.copy.is_again ? 1 : 0;
-  outlet_.send(*frame, *member.port, now);
+  outlet_.send(*frame, *this, *member.port, now);
 }
 
 /// To those whose packets are under way to the target, because these make the congestion.
@@ -305,7 +305,7 @@ void Region::notify_congestion(std::uint16_t source, frame::Instant now) {
   member.notified_until = now.ns + kCongestionPause;
   if (frame::Frame* const frame = outlet_.originate(Speech::kCongestionBytes)) {
     member.speech.notify_congestion(*frame);
-    outlet_.send(*frame, *member.port, now);
+    outlet_.send(*frame, *this, *member.port, now);
   }
 }
 
@@ -363,7 +363,7 @@ void Region::say(std::uint16_t number, std::uint8_t syndrome, std::uint32_t psn,
   }
   member.speech.answer(*frame, syndrome, psn, member.asked.message_sequence());
   ++counters_.answers;
-  outlet_.send(*frame, *member.port, now);
+  outlet_.send(*frame, *this, *member.port, now);
 }
 
 void Region::await_hellos(frame::Instant now) {

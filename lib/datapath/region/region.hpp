@@ -51,6 +51,9 @@ class Region {
   Region& operator=(const Region&) = delete;
   ~Region() = default;
 
+  /// Whether the frame comes from where this member is.
+  bool is_from(const frame::Frame& frame, std::uint16_t number) const;
+
   /// A packet for the switch's queue pair of this member, which parse() called transport or
   /// message.
   void accept(frame::Frame& frame, std::uint16_t number, frame::Instant now);
@@ -81,6 +84,11 @@ class Region {
 
   /// Likewise: it has ended and holds nothing.
   bool has_let_go() const { return has_let_go_.load(std::memory_order_relaxed); }
+
+  /// Where its packets wait for their turn: a number that no other region of its table has.
+  std::uint16_t line() const { return line_; }
+
+  void take_line(std::uint16_t line) { line_ = line; }
 
   std::optional<End> why_ended() const { return why_ended_; }
 
@@ -143,7 +151,6 @@ class Region {
 
   std::uint64_t patience_ns() const { return spec_.patience_ms * frame::kNsPerMs; }
 
-  bool is_from(const frame::Frame& frame, std::uint16_t number) const;
   void accept_request(frame::Frame& frame, std::uint16_t number, frame::Instant now);
   void accept_while_forming(frame::Frame& frame, std::uint16_t number, frame::Instant now);
   void accept_while_open(frame::Frame& frame, std::uint16_t number, frame::Instant now);
@@ -187,6 +194,7 @@ class Region {
   std::vector<std::uint16_t> freed_; // sources of what the last answer freed
   std::uint64_t held_ = 0;
   std::uint64_t next_timer_ = kNever;
+  std::uint16_t line_ = 0;
   Counters counters_;
 };
 

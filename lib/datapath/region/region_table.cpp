@@ -13,6 +13,7 @@ std::unique_ptr<Region> RegionTable::make(RegionSpec spec, RegionBirth birth) co
 }
 
 Region& RegionTable::adopt(std::unique_ptr<Region> made) {
+  made->take_line(free_line());
   Region& region = *regions_.emplace_back(std::move(made));
   forgotten_.reserve(forgotten_.size() + regions_.size());
   std::uint16_t member = 0;
@@ -22,6 +23,22 @@ Region& RegionTable::adopt(std::unique_ptr<Region> made) {
   }
   std::ranges::sort(places_, {}, &Place::queue_pair);
   return region;
+}
+
+/// The lowest one: lines stay, and regions come and go.
+std::uint16_t RegionTable::free_line() const {
+  std::uint16_t line = 0;
+  while (std::ranges::any_of(regions_,
+                             [line](const auto& region) { return region->line() == line; })) {
+    ++line;
+  }
+  return line;
+}
+
+const Region* RegionTable::region_of(const frame::Frame& frame) const {
+  const auto found = place_of(frame.packet.destination_qp);
+  return found != places_.end() && found->region->is_from(frame, found->member) ? found->region
+                                                                                : nullptr;
 }
 
 const Region* RegionTable::user_of(std::uint16_t port) const {

@@ -36,6 +36,9 @@ class RegionTable {
   /// table is to be polled at the latest for what the packet has changed; kNever: for nothing.
   std::uint64_t accept(frame::Frame& frame, frame::Instant now);
 
+  /// Whose member the frame comes from, a packet as for accept(); nullptr: nobody's.
+  const Region* region_of(const frame::Frame& frame) const;
+
   bool has_queue_pair(std::uint32_t queue_pair) const {
     return place_of(queue_pair) != places_.end();
   }
@@ -69,6 +72,7 @@ class RegionTable {
   };
 
   std::vector<Place>::const_iterator place_of(std::uint32_t queue_pair) const;
+  std::uint16_t free_line() const;
   void give_queue_pair(const Region& heard, std::uint16_t member, frame::Instant now);
 
   Outlet& outlet_;

@@ -108,7 +108,7 @@ wire::ArpRequest Dispatch::find_request_for_regions(const frame::Frame& frame) c
   if (!is_roce || frame.destination() != regions_->ip) {
     return forward_.drop<StageId::dispatch>(frame, DropReason::region_unknown, now);
   }
-  passes<StageId::dispatch, StageId::region>();
+  passes<StageId::dispatch, StageId::queue>();
   workers_.to_region(frame, now);
 }
 

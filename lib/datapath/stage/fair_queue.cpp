@@ -28,7 +28,33 @@ FairQueue::FairQueue(std::uint32_t room) : places_(room), free_(room == 0 ? kNon
 }
 
 void FairQueue::resize(std::size_t ring_groups) {
-  lines_.resize(std::max(ring_groups, lines_.size()));
+  if (ring_groups > ring_groups_) {
+    insert_lines(ring_groups_, ring_groups - ring_groups_);
+    ring_groups_ = ring_groups;
+  }
+}
+
+void FairQueue::resize_for_regions(std::size_t regions) {
+  lines_.resize(std::max(lines_.size(), ring_groups_ + 1 + regions));
+}
+
+/// Those behind get other numbers.
+void FairQueue::insert_lines(std::size_t place, std::size_t count) {
+  const auto shift = [&](std::uint32_t& line) {
+    line += line != kNone && line >= place ? static_cast<std::uint32_t>(count) : 0;
+  };
+  const auto shift_row = [&](Row& row) {
+    shift(row.first);
+    shift(row.last);
+  };
+  for (Line& line : lines_) {
+    shift(line.next);
+  }
+  shift_row(circle_);
+  for (Tenant& tenant : tenants_) {
+    shift_row(tenant.aside);
+  }
+  lines_.insert(lines_.begin() + static_cast<std::ptrdiff_t>(place), count, Line{});
 }
 
 void FairQueue::set_rate(std::uint16_t tenant, std::uint64_t rate, frame::Instant now) {

@@ -15,14 +15,15 @@
 
 namespace weir::stage {
 
-/// What the queue of a ring group has and did.
+/// What the line of a ring group, or of a region, has and did.
 struct LineCounters {
   std::uint64_t waited = 0;     // frames that had to wait
-  std::uint64_t queue_full = 0; // dropped as ring_queue_full
+  std::uint64_t queue_full = 0; // dropped because the line was full
   std::uint64_t over_rate = 0;  // dropped as tenant_rate
 };
 
-/// Frames that wait for one worker: a line for each ring group. Lines are served in turn by
+/// Frames that wait for one worker: a line for each ring group and for each region, and one for
+/// what comes to the regions from strangers. Lines are served in turn by
 /// deficit round robin (Shreedhar and Varghese, SIGCOMM'95), so each gets the same share of the
 /// worker's time however many frames stand in the others. A line whose tenant has spent its packets
 /// per second stands aside until there is a token; the tenant's lines get tokens in turn. put() and
@@ -65,7 +66,20 @@ class FairQueue {
   /// Lines for the ring groups 0 .. ring groups - 1. It never has fewer than before.
   void resize(std::size_t ring_groups);
 
-  std::size_t ring_groups() const { return lines_.size(); }
+  /// Lines for the regions 0 .. regions - 1. It never has fewer than before.
+  void resize_for_regions(std::size_t regions);
+
+  std::size_t ring_groups() const { return ring_groups_; }
+
+  std::size_t regions() const { return lines_.size() - ring_groups_ - 1; }
+
+  /// What may stand for a ring group below, until there are more of these.
+  std::uint16_t line_of_strangers() const { return static_cast<std::uint16_t>(ring_groups_); }
+
+  /// Likewise, of a region.
+  std::uint16_t line_of_region(std::size_t region) const {
+    return static_cast<std::uint16_t>(ring_groups_ + 1 + region);
+  }
 
   /// The tenant's packets per second here; 0: no limit. Call regroup() afterwards.
   void set_rate(std::uint16_t tenant, std::uint64_t rate, frame::Instant now);
@@ -161,6 +175,7 @@ class FairQueue {
     Row aside;                         // lines that wait for a token
   };
 
+  void insert_lines(std::size_t place, std::size_t count);
   const Tenant* limited_tenant_of(const Line& line) const;
   Tenant* limited_tenant_of(const Line& line);
   bool has_token(const Line& line) const;
@@ -180,7 +195,8 @@ class FairQueue {
   std::vector<Place> places_;
   std::uint32_t free_ = kNone; // first free place
   std::uint32_t size_ = 0;
-  std::vector<Line> lines_;     // by ring group
+  std::size_t ring_groups_ = 0;
+  std::vector<Line> lines_{1};  // by ring group, then the strangers', then by region
   Row circle_;                  // lines whose turn will come; the first one's has come
   bool in_turn_ = false;        // the first line has got its quantum
   std::vector<Tenant> tenants_; // by number

@@ -26,15 +26,16 @@ namespace weir::stage {
   X(receive, Receive, "stage/receive.cpp", "learn the source, parse the headers",                  \
     Stages::of(dispatch), Drops::of(not_contiguous), Traces())                                     \
   X(dispatch, Dispatch, "stage/dispatch.cpp", "separate ring neighbours' packets from the rest",   \
-    Stages::of(queue, region, forward),                                                            \
+    Stages::of(queue, forward),                                                                    \
     Drops::of(wrong_port, unannounced, partial_of_unknown_ring, worker_queue_full, not_bridged,    \
               tied_elsewhere, loop_probe, region_impostor, region_unknown),                        \
     Traces())
 
 /// The stages of a worker. stage::Pipeline makes and wires them.
 #define WEIR_WORKER_STAGES(X)                                                                      \
-  X(queue, Queue, "stage/queue.cpp", "give rings equal shares of a busy worker",                   \
-    Stages::of(classify), Drops::of(ring_queue_full, tenant_rate), Traces())                       \
+  X(queue, Queue, "stage/queue.cpp", "give rings and regions equal shares of a busy worker",       \
+    Stages::of(classify, region), Drops::of(ring_queue_full, region_queue_full, tenant_rate),      \
+    Traces())                                                                                      \
   X(classify, Classify, "stage/classify.cpp", "find its ring, rank, message and packet",           \
     Stages::of(aggregate, emit, recover, climb, queue),                                            \
     Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc, result_flag, \

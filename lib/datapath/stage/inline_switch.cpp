@@ -333,11 +333,20 @@ std::uint16_t InlineSwitch::add_ring(const ring::RingSpec& spec) {
   return index;
 }
 
+region::Region& InlineSwitch::add_region(const region::RegionSpec& spec,
+                                         const region::RegionBirth& birth, std::uint16_t tenant,
+                                         frame::Instant now) {
+  auto made = regions().make(spec, birth);
+  region::Region& region = *made;
+  worker_.adopt_region(std::move(made), tenant, now);
+  return region;
+}
+
 unsigned InlineSwitch::serve(unsigned frames, frame::Instant now) {
   unsigned served = 0;
   frame::Frame* frame = nullptr;
   while (served < frames && worker_.queue().take({&frame, 1}, now) != 0) {
-    worker_.queue().pass(*frame, now);
+    worker_.queue().go_on(*frame, now);
     ++served;
   }
   return served;

@@ -138,6 +138,10 @@ class InlineSwitch : private WorkerSink, private WorkerPeers {
 
   region::RegionTable& regions() { return worker_.regions(); }
 
+  /// As Worker::adopt_region.
+  region::Region& add_region(const region::RegionSpec& spec, const region::RegionBirth& birth,
+                             std::uint16_t tenant, frame::Instant now);
+
   const l2::MacTable& stations() const { return stations_; }
 
   l2::MacTable& stations() { return stations_; }

@@ -27,14 +27,32 @@ std::optional<std::uint16_t> only_ring_of(const ring::RingSet& set, std::uint16_
 
 Queue::Queue(Pipeline& pipeline)
     : lines_(pipeline.state.lines), current_(pipeline.state.current), rings_(pipeline.state.rings),
-      classify_(pipeline.classify), forward_(pipeline.state.forward) {
+      classify_(pipeline.classify), region_(pipeline.region), forward_(pipeline.state.forward) {
   follow_ring_groups();
 }
 
 void Queue::follow_ring_groups() {
   lines_.resize(current_->ring_groups());
-  lines_.regroup(
-      [this](const frame::Frame& frame) { return current_->ring_group_of_pair(frame.pair); });
+  regroup();
+}
+
+void Queue::follow_region(std::uint16_t line, std::uint16_t tenant) {
+  lines_.resize_for_regions(line + 1u);
+  lines_.set_tenant(lines_.line_of_region(line), tenant);
+  regroup();
+}
+
+void Queue::regroup() {
+  lines_.regroup([this](const frame::Frame& frame) { return line_of(frame); });
+}
+
+/// What no member has sent is charged to none.
+std::uint16_t Queue::line_of(const frame::Frame& frame) const {
+  if (!is_for_region(frame)) {
+    return current_->ring_group_of_pair(frame.pair);
+  }
+  const region::Region* const region = region_.region_of(frame);
+  return region == nullptr ? lines_.line_of_strangers() : lines_.line_of_region(region->line());
 }
 
 void Queue::set_shares(const TenantShares& shares, frame::Instant now) {
@@ -61,7 +79,19 @@ void Queue::line_up(frame::Frame& frame, std::uint16_t ring_group, frame::Instan
   if (!is_crowded_ && lines_.passes(ring_group, now)) {
     return pass(frame, now);
   }
-  const auto reason = lines_.put(frame, ring_group);
+  put(frame, ring_group, now);
+}
+
+void Queue::line_up_for_region(frame::Frame& frame, frame::Instant now) {
+  const std::uint16_t line = line_of(frame);
+  if (!is_crowded_ && lines_.passes(line, now)) {
+    return pass_to_region(frame, now);
+  }
+  put(frame, line, now);
+}
+
+void Queue::put(frame::Frame& frame, std::uint16_t line, frame::Instant now) {
+  const auto reason = lines_.put(frame, line);
   is_open_ = false;
   if (reason) {
     drop(frame, *reason, now);
@@ -69,6 +99,11 @@ void Queue::line_up(frame::Frame& frame, std::uint16_t ring_group, frame::Instan
 }
 
 void Queue::drop(frame::Frame& frame, DropReason reason, frame::Instant now) {
+  if (is_for_region(frame)) {
+    const bool is_full = reason == DropReason::ring_queue_full;
+    return forward_.drop<StageId::queue>(frame, is_full ? DropReason::region_queue_full : reason,
+                                         now);
+  }
   if (const auto ring = only_ring_of(*current_, frame.pair); ring && rings_[*ring]) {
     ++rings_[*ring]->counters.dropped[static_cast<std::size_t>(reason)];
   }

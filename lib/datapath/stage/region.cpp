@@ -10,7 +10,8 @@
 namespace weir::stage {
 
 Region::Region(Pipeline& pipeline)
-    : schedule_(pipeline.state.schedule), forward_(pipeline.state.forward), table_(*this) {}
+    : schedule_(pipeline.state.schedule), forward_(pipeline.state.forward),
+      lines_(pipeline.state.lines), queue_(pipeline.queue), table_(*this) {}
 
 void Region::accept(frame::Frame& frame, frame::Instant now) {
   if (frame.packet.parsed == wire::Parsed::malformed) {
@@ -19,8 +20,14 @@ void Region::accept(frame::Frame& frame, frame::Instant now) {
   schedule_.hurry(table_.accept(frame, now));
 }
 
-void Region::adopt(std::unique_ptr<region::Region> made, frame::Instant now) {
-  table_.adopt(std::move(made)).await_hellos(now);
+const region::Region* Region::region_of(const frame::Frame& frame) const {
+  return frame.packet.parsed == wire::Parsed::malformed ? nullptr : table_.region_of(frame);
+}
+
+void Region::adopt(std::unique_ptr<region::Region> made, std::uint16_t tenant, frame::Instant now) {
+  region::Region& region = table_.adopt(std::move(made));
+  queue_.follow_region(region.line(), tenant);
+  region.await_hellos(now);
   schedule_.hurry(table_.next_timer());
 }
 
@@ -38,7 +45,11 @@ frame::Frame* Region::originate(std::uint32_t bytes) {
   return forward_.originate(bytes);
 }
 
-void Region::send(frame::Frame& frame, std::uint16_t port, frame::Instant now) {
+/// A copy costs the worker about as much as a frame that comes.
+void Region::send(frame::Frame& frame, const region::Region& from, std::uint16_t port,
+                  frame::Instant now) {
+  lines_.charge_work(lines_.line_of_region(from.line()),
+                     (frame.length + FairQueue::kFrameCost) / FairQueue::kBytesPerNs);
   passes<StageId::region, StageId::forward>();
   forward_.send(frame, frame::Departure::forwarded, now, Forward::kForwarded, port);
 }

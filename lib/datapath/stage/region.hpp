@@ -11,7 +11,9 @@
 
 namespace weir::stage {
 
+class FairQueue;
 class Pipeline;
+class Queue;
 
 /// Writes what a member of a region writes into the memory of all its members (docs/protocol.md
 /// §13). No packet of a ring comes here.
@@ -22,8 +24,12 @@ class Region : private region::Outlet {
   /// Takes a RoCE packet to the regions' address. Ends the frame, or holds it.
   void accept(frame::Frame& frame, frame::Instant now);
 
-  /// Takes a region that the table has made, whose members have to say hello from now on.
-  void adopt(std::unique_ptr<region::Region> made, frame::Instant now);
+  /// Whose member has sent the packet, as far as its port and addresses say; nullptr: nobody's.
+  const region::Region* region_of(const frame::Frame& frame) const;
+
+  /// Takes a region that the table has made, whose members have to say hello from now on. `tenant`:
+  /// whose it is, or FairQueue::kNoTenant.
+  void adopt(std::unique_ptr<region::Region> made, std::uint16_t tenant, frame::Instant now);
 
   /// Ends one of the table's regions.
   void withdraw(region::Region& region, frame::Instant now);
@@ -37,12 +43,15 @@ class Region : private region::Outlet {
 
  private:
   frame::Frame* originate(std::uint32_t bytes) override;
-  void send(frame::Frame& frame, std::uint16_t port, frame::Instant now) override;
+  void send(frame::Frame& frame, const region::Region& from, std::uint16_t port,
+            frame::Instant now) override;
   void consume(frame::Frame& frame) override;
   void drop(frame::Frame& frame, DropReason reason, frame::Instant now) override;
 
   Schedule& schedule_;
   Forward& forward_;
+  FairQueue& lines_;
+  Queue& queue_;
   region::RegionTable table_;
 };
 

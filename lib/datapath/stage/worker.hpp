@@ -50,14 +50,15 @@ class Worker {
     leave_moved(now);
   }
 
-  /// See Region::accept.
+  /// See Queue::accept_for_region.
   void accept_for_region(frame::Frame& frame, frame::Instant now) {
-    pipeline_.region.accept(frame, now);
+    pipeline_.queue.accept_for_region(frame, now);
   }
 
   /// See Region::adopt.
-  void adopt_region(std::unique_ptr<region::Region> made, frame::Instant now) {
-    pipeline_.region.adopt(std::move(made), now);
+  void adopt_region(std::unique_ptr<region::Region> made, std::uint16_t tenant,
+                    frame::Instant now) {
+    pipeline_.region.adopt(std::move(made), tenant, now);
   }
 
   /// See Region::withdraw.
