@@ -202,6 +202,8 @@ def ends(lab: Lab) -> None:
     orphan = HeldRegion(lab, hosts.namespace, region())
     orphan.process.kill()
     wait_for(lambda: "it was withdrawn" in said(lab, f"show region {orphan.answer['id']}"), 10, "it outlives its owner")
+    counted = {row["reason"]: row["count"] for row in switch.ask("/weir/region")["region_ends"].values()}
+    expect(counted == {"unformed": 1, "withdrawn": 1}, f"{counted}")
     wrong = weirctl("show", "region", "77", server=socket_of(lab))
     expect(wrong.status != 0 and "region: found '77'; allowed: " in wrong.errors, f"{wrong}")
     switch.stop()
@@ -272,7 +274,7 @@ control:
   tls: {{ certificate: "{certificate}", key: "{key}", client_authority: "{authority.certificate}" }}
   operators: [root]
 tenants:
-  - {{ name: red, regions: 1, hosts: [10.77.0.0/30] }}
+  - {{ name: red, regions: 1, packets_per_second: 123456, hosts: [10.77.0.0/30] }}
   - {{ name: blue, regions: 1, hosts: [10.77.0.4/32] }}
 """
 
@@ -323,12 +325,18 @@ def of_tenants(lab: Lab) -> None:
     for seen in (json.dumps(blue("Execute", words=["show", "region", "all"])), watched.output):
         expect("10.77.0.4" in seen and "10.77.0.1" not in seen, f"blue sees {seen}")
     write_to_all(hosts, members)
+    rates = [row["packets_per_second"] for row in switch.ask("/weir/region")["region_queue"].values()]
+    expect(rates == [123456, "-"], f"all of red's rate is its region's, and blue has none: {rates}")
     expect_metrics(fabric)
     expect(red("Execute", words=["withdraw", "region", "1"]) == {"text": "region 1: withdrawn\n"}, "its own region")
     expect(held.end()["code"] == "ABORTED", "its call ends")
     for line in (r"region 1: its 3 members have said hello \[region_began region=1 members=3 tenant=red\]",
                  r"region 1: has ended: it was withdrawn \[region_ended region=1 reason=withdrawn tenant=red\]"):
         wait_for_line(switch, line)
+    expect(values_of(fabric)("weir_regions_ended_total", reason="withdrawn") == 1, "one has ended")
+    for ask, ended in ((red, True), (blue, False)):
+        answer = ask("Execute", words=["show", "region", "all"])
+        expect(("withdrawn" in json.dumps(answer)) == ended, f"a tenant sees its own: {answer}")
     expect("id" in HeldRegion(lab, fabric, region(), ways["red"]).answer, "its share is free again")
     expect(own.process.process.poll() is None, "blue's region is not touched")
     switch.stop()

@@ -582,6 +582,9 @@ TEST(Region, PassesCongestionOnToWhoMakesIt) {
   world.network().send(2, congestion_notification(world, 2));
   world.run_for(20'000);
   ASSERT_EQ(world.host(0).notifications().size(), 2U) << "50 us later";
+  EXPECT_EQ(world.region().counters().congested, 5U + 5 + 1);
+  EXPECT_EQ(world.region().counters().notified, 2U);
+  EXPECT_EQ(world.region().counters().suppressed, 4U + 5) << "member 1 lacks nothing of anybody";
   Bytes bytes = world.host(0).notifications()[0];
   ASSERT_EQ(bytes.size(), kOpcodeAt + 12 + 16 + 4);
   EXPECT_EQ(bytes[kOpcodeAt + 4] & 0x40, 0x40) << "BECN";

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -21,6 +22,17 @@ using lcore::Lcore;
 using lcore::Quiesce;
 
 namespace {
+
+/// By tenant's number.
+std::map<std::uint16_t, stage::LineSnapshot> lines_of_regions(const stage::Worker& worker) {
+  const stage::FairQueue& lines = worker.queue().lines();
+  std::map<std::uint16_t, stage::LineSnapshot> sums;
+  for (std::size_t region = 0; region < lines.regions(); ++region) {
+    const std::uint16_t line = lines.line_of_region(region);
+    sums[lines.tenant_of(line)] += stage::snapshot_line(lines, line);
+  }
+  return sums;
+}
 
 constexpr std::size_t kPlacesAtOnce = 256;              // connections in one stop
 constexpr std::size_t kRingsAtOnce = 16;                // whose lives are copied in one stop
@@ -193,6 +205,9 @@ RingsSeen Inspector::rings() const {
   seen.set = chassis_.rings.share();
   for (const std::uint16_t ring : seen.set->present()) {
     seen.rings.push_back(snapshot_of(ring, quiesced));
+  }
+  if (chassis_.at_start.regions) {
+    seen.of_regions = lines_of_regions(chassis_.worker_of_regions(quiesced));
   }
   return seen;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <new>
 #include <set>
@@ -38,12 +39,13 @@ RegionSeen outline_of(const region::Region& region, const std::string& tenant, s
 }
 
 /// While its lcore stands still.
-void observe(const region::Region& region, RegionSeen& seen) {
+void observe(const region::Region& region, const stage::FairQueue& lines, RegionSeen& seen) {
   const frame::Instant now = lcore::Clock().now();
   seen.state = region.state();
   seen.why_ended = region.why_ended();
   seen.culprit = region.culprit();
   seen.counters = region.counters();
+  seen.line = stage::snapshot_line(lines, lines.line_of_region(region.line()));
   seen.held = region.held();
   for (std::uint16_t member = 0; member < seen.members.size(); ++member) {
     seen.members[member] = {.has_said_hello = region.has_heard(member),
@@ -273,7 +275,7 @@ RegionAdmin::Remains RegionAdmin::note_ends(const WriterLock& lock) {
     const Quiesce quiesced(chassis_.lcores);
     for (auto& [id, seen] : ended) {
       region::Region& region = *records_.at(id).region;
-      observe(region, seen);
+      observe(region, chassis_.worker_of_regions(quiesced).queue().lines(), seen);
       remains.storage.push_back(region.give_storage());
     }
     forget_surplus(ended, quiesced);
@@ -318,6 +320,8 @@ void RegionAdmin::forget_surplus(const std::map<std::uint32_t, RegionSeen>& ende
 }
 
 void RegionAdmin::note_end(const RegionSeen& region) {
+  const region::End why = region.why_ended.value_or(region::End::withdrawn);
+  ++ends_of_[region.tenant][static_cast<std::size_t>(why)];
   const std::string reason = reason_in_words(region);
   ends_.push_back({region.spec.id, reason});
   if (ends_.size() > kEndsKept) {
@@ -327,7 +331,7 @@ void RegionAdmin::note_end(const RegionSeen& region) {
         .id = region.spec.id,
         .members = region.members.size(),
         .tenant = region.tenant,
-        .why = region.why_ended.value_or(region::End::withdrawn),
+        .why = why,
         .why_in_words = reason});
 }
 
@@ -377,7 +381,7 @@ std::vector<RegionSeen> RegionAdmin::regions(const Principal& principal) const {
   }
   const Quiesce quiesced(chassis_.lcores);
   for (std::size_t place = 0; place < all.size(); ++place) {
-    observe(*regions[place], all[place]);
+    observe(*regions[place], chassis_.worker_of_regions(quiesced).queue().lines(), all[place]);
   }
   return all;
 }
@@ -388,6 +392,17 @@ std::vector<RegionShare> RegionAdmin::shares(const Principal& principal) const {
   std::erase_if(shares,
                 [&](const RegionShare& share) { return !may_see(share.tenant, principal); });
   return shares;
+}
+
+RegionEnds RegionAdmin::ends(const Principal& principal) const {
+  const WriterLock lock(chassis_.one_writer);
+  RegionEnds sum{};
+  for (const auto& [tenant, ends] : ends_of_) {
+    if (may_see(tenant, principal)) {
+      std::ranges::transform(sum, ends, sum.begin(), std::plus<>());
+    }
+  }
+  return sum;
 }
 
 void RegionAdmin::discard_all() {

@@ -56,6 +56,10 @@ class RegionAdmin {
   /// What tenants may have of the rooms, and what they have. A tenant sees its own share.
   std::vector<RegionShare> shares(const Principal& principal) const;
 
+  /// How many have ended since the switch was started, as far as it is known. A tenant sees its
+  /// own.
+  RegionEnds ends(const Principal& principal) const;
+
   /// After the lcores have ended: gives back what regions hold.
   void discard_all();
 
@@ -115,6 +119,7 @@ class RegionAdmin {
   std::map<std::uint32_t, MadeRegion> planned_; // likewise; their memory is under way
   std::deque<Ended> ends_;                      // the last ones
   std::deque<RegionNews> news_;
+  std::map<std::string, RegionEnds> ends_of_; // by tenant
   std::uint32_t last_id_ = 0;
   bool is_draining_ = false;
 };

@@ -43,6 +43,24 @@ std::string_view name_of(End why) {
   return "unformed";
 }
 
+std::string_view text_of(End why) {
+  switch (why) {
+  case End::withdrawn:
+    return "it was withdrawn, or the call that held it has ended";
+  case End::superseded:
+    return "a queue pair of its members has said hello to a newer region";
+  case End::silent:
+    return "a member owed an acknowledgement and was silent for the region's patience";
+  case End::refused:
+    return "a member has answered by a fatal NAK: its queue pair has failed, or its memory is gone";
+  case End::broken:
+    return "a member has sent what no region takes";
+  case End::unformed:
+    break;
+  }
+  return "a member has not said hello in time";
+}
+
 std::string absent_members(const RegionSeen& region) {
   std::vector<std::string> names;
   for (std::size_t member = 0; member < region.members.size(); ++member) {

@@ -4,7 +4,9 @@
 /// Regions as values: what is wanted, what was made, what there is. No EAL.
 
 #include "region/region.hpp"
+#include "stage/snapshot.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -62,6 +64,7 @@ struct RegionSeen {
   std::optional<region::End> why_ended;
   std::optional<std::uint16_t> culprit; // a member
   region::Counters counters;
+  stage::LineSnapshot line;
   std::uint64_t held = 0;
   std::vector<Member> members;
 
@@ -82,6 +85,12 @@ struct RegionNews {
 
 /// "withdrawn", "silent" and so on.
 std::string_view name_of(region::End why);
+
+/// The same in words, of regions in general.
+std::string_view text_of(region::End why);
+
+/// How many regions have ended, by reason.
+using RegionEnds = std::array<std::uint64_t, region::kEnds>;
 
 /// Its number and its address.
 std::string member_in_words(const region::RegionSpec& spec, std::size_t member);

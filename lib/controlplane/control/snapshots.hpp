@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ namespace weir::control {
 struct RingsSeen {
   std::shared_ptr<const ring::RingSet> set;
   std::vector<stage::RingSnapshot> rings;
+  std::map<std::uint16_t, stage::LineSnapshot> of_regions; // by tenant's number: its regions' lines
 };
 
 /// All rings and their lives, for who looks again and again: copied a part in each stop, and at

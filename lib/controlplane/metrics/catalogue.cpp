@@ -27,6 +27,16 @@ std::vector<std::string> names_of() {
 
 constexpr auto kDropReasonNames = names_of<DropReason, kDropReasons>;
 constexpr auto kReclaimReasonNames = names_of<control::ReclaimReason, control::kReclaimReasons>;
+
+/// Of region::End.
+std::vector<std::string> region_ends() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < region::kEnds; ++i) {
+    names.emplace_back(control::name_of(static_cast<region::End>(i)));
+  }
+  return names;
+}
+
 constexpr auto kForeignReasonNames = names_of<ForeignReason, kForeignReasons>;
 
 /// Where the rows of several metrics stand.
@@ -46,6 +56,7 @@ constexpr Rows kLineRows{"/weir/ring", &tables::kRingQueue, "", "", Scope::each_
 constexpr Rows kTenantRows{"/weir/tenants", &tables::kTenants, "tenant"};
 constexpr Rows kShareRows{"/weir/tenants", &tables::kTenantRegions, "tenant"};
 constexpr Rows kRegionRows{"/weir/region", &tables::kRegions, "place"};
+constexpr Rows kRegionLineRows{"/weir/region", &tables::kRegionQueue, "place"};
 constexpr Rows kMemberRows{"/weir/region", &tables::kRegionMembers, "member", "place"};
 constexpr Rows kLcoreRows{"/weir/lcores", &tables::kLcores, "lcore"};
 
@@ -106,6 +117,11 @@ constexpr Metric of_share(std::string_view name, std::string_view help, std::str
 constexpr Metric of_region(Kind kind, std::string_view name, std::string_view help,
                            std::string_view value) {
   return of(kRegionRows, kind, name, help, value);
+}
+
+constexpr Metric of_region_line(Kind kind, std::string_view name, std::string_view help,
+                                std::string_view value) {
+  return of(kRegionLineRows, kind, name, help, value);
 }
 
 constexpr Metric of_member(std::string_view name, std::string_view help, std::string_view value,
@@ -304,6 +320,26 @@ constexpr std::array kCatalogue{
               "answers"),
     of_region(Kind::counter, "weir_region_naks_total",
               "NAKs and RNR NAKs sent for what was lost or had no room.", "asked"),
+    of_region(Kind::counter, "weir_region_cnps_total",
+              "Notifications of congestion (CNPs) that members sent.", "congested"),
+    of_region(Kind::counter, "weir_region_suppressed_cnps_total",
+              "Of these, those that no source was told of.", "suppressed"),
+    of_region(Kind::counter, "weir_region_passed_on_cnps_total", "CNPs sent to sources.",
+              "notified"),
+    of_region_line(Kind::gauge, "weir_region_waiting_frames",
+                   "Frames of members that wait for their turn at the worker.", "waiting"),
+    of_region_line(Kind::counter, "weir_region_waited_frames_total",
+                   "Frames that had to wait for it.", "waited"),
+    of_region_line(Kind::counter, "weir_region_queue_full_frames_total",
+                   "Frames that were dropped because too many waited.", "queue_full"),
+    Metric{.name = "weir_regions_ended_total",
+           .help = "Regions that have ended, by reason.",
+           .kind = Kind::counter,
+           .question = "/weir/region",
+           .table = &tables::kRegionEnds,
+           .value = "count",
+           .label = "reason",
+           .known = region_ends},
     of_member("weir_region_member_held_frames", "Frames of the member that are held.", "held"),
     of_member("weir_region_member_unacknowledged_copies",
               "Copies that the member has not acknowledged.", "unacknowledged"),

@@ -115,17 +115,18 @@ bool has_hellos(const control::Switch& weir, std::uint32_t ring) {
       [ring](const conn::RefusedHello& hello) { return hello.header.ring_id.get() == ring; });
 }
 
-/// At each worker each group counts once, however many of the tenant's rings are in it.
-stage::LineSnapshot lines_of(const control::TenantUse& use, const control::RingsSeen& seen) {
-  stage::LineSnapshot sum;
+/// At each worker each group counts once, however many of the tenant's rings are in it. `number`:
+/// the tenant's.
+stage::LineSnapshot lines_of(const control::TenantUse& use, std::uint16_t number,
+                             const control::RingsSeen& seen) {
+  const auto regions = seen.of_regions.find(number);
+  stage::LineSnapshot sum =
+      regions == seen.of_regions.end() ? stage::LineSnapshot{} : regions->second;
   std::set<std::pair<unsigned, std::uint16_t>> counted; // lcore and group
   for (const stage::RingSnapshot& ring : seen.rings) {
     if (std::ranges::count(use.rings, ring.ring) != 0 &&
         counted.emplace(ring.lcore, seen.set->ring_group_of(ring.ring)).second) {
-      sum.waiting += ring.line.waiting;
-      sum.counters.waited += ring.line.counters.waited;
-      sum.counters.queue_full += ring.line.counters.queue_full;
-      sum.counters.over_rate += ring.line.counters.over_rate;
+      sum += ring.line;
     }
   }
   return sum;
@@ -361,8 +362,9 @@ Report show_trace(control::Switch& weir) {
 Report show_tenants(control::Switch& weir, std::string_view, const control::Principal& principal) {
   const control::RingsSeen seen = weir.inspector().rings();
   Table table(tables::kTenants);
-  for (const control::TenantUse& use : weir.inspector().tenants().uses(*seen.set)) {
-    tables::kTenants.add(table, {use, lines_of(use, seen)});
+  const control::Tenants& tenants = weir.inspector().tenants();
+  for (const control::TenantUse& use : tenants.uses(*seen.set)) {
+    tables::kTenants.add(table, {use, lines_of(use, tenants.number_of(use.tenant.name), seen)});
   }
   return {table, tables::kTenantRegions.with_all(weir.regions().shares(principal))};
 }
@@ -378,6 +380,18 @@ std::vector<std::string> region_ids(const control::Switch& weir,
 
 namespace {
 
+/// Of the reasons that have counted.
+Table ends_table(const control::RegionEnds& ends) {
+  Table table(tables::kRegionEnds);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto why = static_cast<region::End>(i);
+    if (ends[i] != 0) {
+      tables::kRegionEnds.add(table, {control::name_of(why), ends[i], control::text_of(why)});
+    }
+  }
+  return table;
+}
+
 [[noreturn]] void refuse_region(std::string_view name, const std::vector<std::string>& ids) {
   throw UnknownName(
       fmt::format("region: found '{}'; allowed: {}", name,
@@ -390,6 +404,7 @@ Report show_regions(control::Switch& weir, std::string_view name,
                     const control::Principal& principal) {
   Table regions(tables::kRegions);
   Table members(tables::kRegionMembers);
+  Table lines(tables::kRegionQueue);
   std::vector<std::string> ids;
   for (const control::RegionSeen& region : weir.regions().regions(principal)) {
     ids.push_back(std::to_string(region.spec.id));
@@ -397,6 +412,7 @@ Report show_regions(control::Switch& weir, std::string_view name,
       continue;
     }
     tables::kRegions.add(regions, region);
+    tables::kRegionQueue.add(lines, region);
     for (std::size_t member = 0; member < region.members.size(); ++member) {
       tables::kRegionMembers.add(members, {region, member});
     }
@@ -404,7 +420,10 @@ Report show_regions(control::Switch& weir, std::string_view name,
   if (name != kAll && regions.rows.empty()) {
     refuse_region(name, ids);
   }
-  return {regions, members};
+  if (name != kAll) {
+    return {regions, members, lines};
+  }
+  return {regions, members, lines, ends_table(weir.regions().ends(principal))};
 }
 
 void withdraw_region(control::Switch& weir, std::string_view name,

@@ -56,6 +56,9 @@ Report rows_of(control::Switch& weir, std::string_view, const control::Principal
   return {table.with_all((weir.inspector().*member)())};
 }
 
+constexpr auto& kAnswerOnRegions =
+    answer<tables::kRegions, tables::kRegionMembers, tables::kRegionQueue, tables::kRegionEnds>;
+
 constexpr std::array kQuestions{
     Question{"show port info <name|all>", "/weir/port/info", "devices, links, MTUs", Stops::none,
              answer<tables::kPortInfo>, for_all<show_port_information>},
@@ -89,8 +92,8 @@ constexpr std::array kQuestions{
              "what tenants may have of the switch, and what they have", Stops::one,
              answer<tables::kTenants, tables::kTenantRegions>, show_tenants},
     Question{"show region <region|all>", "/weir/region",
-             "regions and their members: what is held, and who owes an acknowledgement",
-             Stops::one_at_most, answer<tables::kRegions, tables::kRegionMembers>, show_regions},
+             "regions and members: what is held, who owes an acknowledgement, why regions end",
+             Stops::one_at_most, kAnswerOnRegions, show_regions},
     Question{"show gate", "/weir/gate",
              "processes of the control service's gate that did not end by themselves", Stops::none,
              answer<tables::kGate>, without_argument<show_gate>},

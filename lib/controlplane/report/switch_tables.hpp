@@ -272,8 +272,34 @@ inline constexpr TableOf kRegions{
     column("again", "again", [](const control::RegionSeen& r) { return r.counters.again; }),
     column("answers", "answers", [](const control::RegionSeen& r) { return r.counters.answers; }),
     column("asked", "asked", [](const control::RegionSeen& r) { return r.counters.asked; }),
+    // Notifications of congestion: of targets, those of them that nobody was told of, and to
+    // sources.
+    column("congested", "CNPs", [](const control::RegionSeen& r) { return r.counters.congested; }),
+    column("suppressed", "suppressed",
+           [](const control::RegionSeen& r) { return r.counters.suppressed; }),
+    column("notified", "CNPs sent",
+           [](const control::RegionSeen& r) { return r.counters.notified; }),
     // Why it has ended, or who has not said hello.
     column("note", "note", [](const control::RegionSeen& r) { return note_of(r); })};
+
+inline constexpr TableOf kRegionQueue{
+    "region_queue", "packets of members that wait for their turn at the worker",
+    column("region", "region", [](const control::RegionSeen& r) { return r.spec.id; }),
+    column("place", "place", [](const control::RegionSeen& r) { return place_cell(r); }),
+    // Its tenant's, at the regions' worker.
+    column("packets_per_second", "packets a second",
+           [](const control::RegionSeen& r) {
+             return r.line.rate == 0 ? to_cell(kNone) : to_cell(r.line.rate);
+           }),
+    column("waiting", "waiting", [](const control::RegionSeen& r) { return r.line.waiting; }),
+    column("waited", "waited", [](const control::RegionSeen& r) { return r.line.counters.waited; }),
+    column("queue_full", "dropped: queue full",
+           [](const control::RegionSeen& r) { return r.line.counters.queue_full; }),
+    column("over_rate", "dropped: tenant's rate",
+           [](const control::RegionSeen& r) { return r.line.counters.over_rate; })};
+
+inline constexpr Reasons kRegionEnds{"region_ends",
+                                     "regions that have ended since the switch was started"};
 
 inline constexpr TableOf kRegionMembers{
     "region_members",

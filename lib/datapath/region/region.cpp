@@ -290,11 +290,13 @@ void Region::send_copy(std::uint16_t target, const Requester::Due& due, frame::I
 /// To those whose packets are under way to the target, because these make the congestion.
 void Region::pass_congestion_on(std::uint16_t target, frame::Instant now) {
   Member& member = members_[target];
-  if (state() != State::open || now.ns < member.congested_until) {
-    return;
+  const std::uint64_t notified = counters_.notified;
+  if (state() == State::open && now.ns >= member.congested_until) {
+    member.congested_until = now.ns + kCongestionPause;
+    member.told.for_each_under_way([&](const Copy& copy) { notify_congestion(copy.source, now); });
   }
-  member.congested_until = now.ns + kCongestionPause;
-  member.told.for_each_under_way([&](const Copy& copy) { notify_congestion(copy.source, now); });
+  ++counters_.congested;
+  counters_.suppressed += counters_.notified == notified ? 1 : 0;
 }
 
 void Region::notify_congestion(std::uint16_t source, frame::Instant now) {
@@ -305,6 +307,7 @@ void Region::notify_congestion(std::uint16_t source, frame::Instant now) {
   member.notified_until = now.ns + kCongestionPause;
   if (frame::Frame* const frame = outlet_.originate(Speech::kCongestionBytes)) {
     member.speech.notify_congestion(*frame);
+    ++counters_.notified;
     outlet_.send(*frame, *this, *member.port, now);
   }
 }

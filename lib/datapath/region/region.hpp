@@ -30,12 +30,17 @@ enum class End : std::uint8_t {
   unformed,   // a member has not said hello in time
 };
 
+inline constexpr std::size_t kEnds = static_cast<std::size_t>(End::unformed) + 1;
+
 struct Counters {
-  std::uint64_t accepted = 0; // packets of sources
-  std::uint64_t copies = 0;   // sent, again or not
-  std::uint64_t again = 0;    // of these
-  std::uint64_t answers = 0;  // ACKs, NAKs and RNR NAKs
-  std::uint64_t asked = 0;    // NAKs and RNR NAKs of these, for what was lost
+  std::uint64_t accepted = 0;   // packets of sources
+  std::uint64_t copies = 0;     // sent, again or not
+  std::uint64_t again = 0;      // of these
+  std::uint64_t answers = 0;    // ACKs, NAKs and RNR NAKs
+  std::uint64_t asked = 0;      // NAKs and RNR NAKs of these, for what was lost
+  std::uint64_t congested = 0;  // notifications of congestion by targets
+  std::uint64_t suppressed = 0; // those of them that nobody was told of
+  std::uint64_t notified = 0;   // notifications sent to sources
 };
 
 /// A region: the switch's ends of its members' connections, and the packets held for them

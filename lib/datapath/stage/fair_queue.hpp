@@ -89,6 +89,12 @@ class FairQueue {
     lines_[ring_group].tenant = tenant;
   }
 
+  /// FairQueue::kNoTenant: nobody's.
+  std::uint16_t tenant_of(std::uint16_t ring_group) const { return lines_[ring_group].tenant; }
+
+  /// Somebody else has the line, without frames, from now on.
+  void clear_counters(std::uint16_t ring_group) { lines_[ring_group].counters = {}; }
+
   /// Whether some tenant has a limit.
   bool has_rates() const { return rates_ != 0; }
 

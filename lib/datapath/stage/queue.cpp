@@ -40,6 +40,7 @@ void Queue::follow_region(std::uint16_t line, std::uint16_t tenant) {
   lines_.resize_for_regions(line + 1u);
   lines_.set_tenant(lines_.line_of_region(line), tenant);
   regroup();
+  lines_.clear_counters(lines_.line_of_region(line));
 }
 
 void Queue::regroup() {

@@ -8,10 +8,6 @@
 namespace weir::stage {
 namespace {
 
-LineSnapshot snapshot_line(const FairQueue& lines, std::uint16_t ring_group) {
-  return {lines.waiting(ring_group), lines.counters_of(ring_group), lines.rate_of(ring_group)};
-}
-
 /// Of someone, on the connection that it sends on and on the one that leads to it.
 LinkLosses losses_between(const conn::ChildStatus& sends, const conn::ChildStatus& receives) {
   return {sends.recovery.naks + sends.recovery.rnr_naks,
@@ -31,6 +27,10 @@ void snapshot_above(RingSnapshot& snapshot, const Worker& worker, frame::Instant
 }
 
 } // namespace
+
+LineSnapshot snapshot_line(const FairQueue& lines, std::uint16_t line) {
+  return {lines.waiting(line), lines.counters_of(line), lines.rate_of(line)};
+}
 
 LinkLosses losses_of(const RingSnapshot& ring, std::size_t child) {
   if (child != 0) {

@@ -16,11 +16,20 @@
 
 namespace weir::stage {
 
-/// The frames of a ring group that wait for their turn at the worker.
+/// The frames of a ring group, or of a region, that wait for their turn at the worker.
 struct LineSnapshot {
   std::uint64_t waiting = 0;
   LineCounters counters;
   std::uint64_t rate = 0; // the worker's part of the tenant's packets per second; 0: no limit
+
+  /// But for the rate.
+  LineSnapshot& operator+=(const LineSnapshot& other) {
+    waiting += other.waiting;
+    counters.waited += other.counters.waited;
+    counters.queue_full += other.counters.queue_full;
+    counters.over_rate += other.counters.over_rate;
+    return *this;
+  }
 };
 
 struct RingSnapshot {
@@ -92,6 +101,8 @@ struct LinkLosses {
 LinkLosses losses_of(const RingSnapshot& ring, std::size_t child);
 /// The same between the switch and the one above. The ring has one.
 LinkLosses losses_above(const RingSnapshot& ring);
+
+LineSnapshot snapshot_line(const FairQueue& lines, std::uint16_t line);
 
 RingSnapshot snapshot_ring(const Worker& worker, std::uint16_t ring, frame::Instant now);
 /// All children, in order, and the parent.
