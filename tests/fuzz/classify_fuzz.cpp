@@ -85,6 +85,7 @@ class Harness {
   void obey(fuzz::Order order) {
     switch (order) {
     case fuzz::Order::none:
+    case fuzz::Order::pass_time:             // time passes with each frame
     case fuzz::Order::slow_down_or_catch_up: // a classifier has no queue
     case fuzz::Order::load_or_unload:        // and folds nothing
       return;

@@ -3,8 +3,8 @@
 
 /// How the fuzzers read one input as a sequence of frames: for each frame a byte of flags and port,
 /// two bytes of length (little-endian), then the frame. The last frame may be cut. Before a frame,
-/// the flags may reset a ring, withdraw it or add it again, make the worker slow or fast, or load
-/// an operator or unload it.
+/// the flags may let time pass, reset a ring, withdraw it or add it again (and a region), make the
+/// worker slow or fast, or load an operator or unload it.
 
 #include "frame/frame.hpp"
 #include "wire/icrc.hpp"
@@ -20,6 +20,7 @@ namespace weir::fuzz {
 
 enum class Order : std::uint8_t {
   none,
+  pass_time,
   slow_down_or_catch_up,
   drain_rings,
   reset_rings,
@@ -62,6 +63,8 @@ class FrameScript {
   /// One value of eight for each action, so that most inputs have incarnations that last.
   static Order order_of(std::uint8_t flags) {
     switch (flags & kOrderBits) {
+    case 0x20:
+      return Order::pass_time;
     case 0x30:
       return Order::load_or_unload;
     case 0x40:

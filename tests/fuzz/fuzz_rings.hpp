@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The rings of the fuzzers that have a switch or a part of one, and frames for them.
+/// The rings and regions of the fuzzers that have a switch or a part of one, and frames for them.
 
 #include "program/loaded_operators.hpp"
 #include "program/operator.hpp"
 #include "program/parse.hpp"
 #include "ring/ring_spec.hpp"
+#include "support/region_members.hpp"
 #include "support/ring_job.hpp"
 #include "wire/operator_table.hpp"
 
@@ -88,6 +89,17 @@ inline std::vector<ring::RingSpec> rings() {
     rings.push_back(test::RingJob(spec).ring());
   }
   return rings;
+}
+
+/// Two regions, that hold little. The second one has a member behind a port with a small MTU.
+inline std::vector<test::RegionMembers> regions() {
+  std::vector<test::RegionMembers> regions{test::RegionMembers(1, 3), test::RegionMembers(2, 4)};
+  for (test::RegionMembers& region : regions) {
+    region.spec.mtu = 256;
+    region.spec.window = 4;
+    region.spec.loopback = region.spec.id == 1 ? region::Loopback::on : region::Loopback::off;
+  }
+  return regions;
 }
 
 } // namespace weir::fuzz

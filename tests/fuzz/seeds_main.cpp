@@ -22,20 +22,42 @@ constexpr std::array kVerbs{test::Verb::send, test::Verb::send_immediate, test::
                             test::Verb::write_immediate};
 
 /// Frames in the order in which they come to the switch.
-class Script {
+class FrameList {
+ public:
+  // Before a frame (frame_script.hpp).
+  static constexpr std::uint8_t kPassTime = 0x20;
+  static constexpr std::uint8_t kLoadOrUnload = 0x30;
+
+  void add_by(std::uint16_t port, const test::Built& frame, std::uint8_t order = 0) {
+    const std::uint16_t length = static_cast<std::uint16_t>(frame.bytes.size());
+    bytes_.push_back(static_cast<std::uint8_t>(port | order));
+    bytes_.push_back(static_cast<std::uint8_t>(length));
+    bytes_.push_back(static_cast<std::uint8_t>(length >> 8));
+    bytes_.insert(bytes_.end(), frame.bytes.begin(), frame.bytes.end());
+  }
+
+  void write(const std::string& path) const {
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes_.data()),
+               static_cast<std::streamsize>(bytes_.size()));
+    if (!file.flush()) {
+      throw std::runtime_error(path + ": cannot be written");
+    }
+  }
+
+ private:
+  test::Bytes bytes_;
+};
+
+/// Those of a job.
+class Script : public FrameList {
  public:
   explicit Script(const test::JobSpec& spec) : job_(spec) {}
 
   test::RingJob& job() { return job_; }
 
-  static constexpr std::uint8_t kLoadOrUnload = 0x30; // before a frame (frame_script.hpp)
-
   void add(std::uint16_t rank, const test::Built& frame, std::uint8_t order = 0) {
-    const std::uint16_t length = static_cast<std::uint16_t>(frame.bytes.size());
-    bytes_.push_back(static_cast<std::uint8_t>(job_.port_of(rank) | order));
-    bytes_.push_back(static_cast<std::uint8_t>(length));
-    bytes_.push_back(static_cast<std::uint8_t>(length >> 8));
-    bytes_.insert(bytes_.end(), frame.bytes.begin(), frame.bytes.end());
+    add_by(job_.port_of(rank), frame, order);
   }
 
   void hellos() {
@@ -52,18 +74,8 @@ class Script {
     return job_.message(rank, ina, test::Bytes(ina.length, static_cast<std::uint8_t>(rank + 1)));
   }
 
-  void write(const std::string& path) const {
-    std::ofstream file(path, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes_.data()),
-               static_cast<std::streamsize>(bytes_.size()));
-    if (!file.flush()) {
-      throw std::runtime_error(path + ": cannot be written");
-    }
-  }
-
  private:
   test::RingJob job_;
-  test::Bytes bytes_;
 };
 
 /// Every rank's messages, two windows of them.
@@ -160,7 +172,47 @@ void add_by_operators(Script& script) {
   script.add(2, script.job().hello(2));
 }
 
+/// A region opens, members write, one more than fits into the window, and acknowledge; one asks
+/// again, has to wait, tells of congestion and repeats itself; then one sends what no region takes.
+void add_region(FrameList& list, test::RegionMembers region) {
+  constexpr std::uint8_t ack = 0x1f; // IBTA table 46, as the others
+  constexpr std::uint8_t rnr_nak = 0x22;
+  constexpr std::uint8_t nak = 0x60;
+  const auto members = static_cast<std::uint16_t>(region.spec.members.size());
+  for (std::uint16_t member = 0; member < members; ++member) {
+    list.add_by(member, region.hello(member));
+  }
+  for (std::uint16_t member = 0; member < members; ++member) {
+    for (const test::Built& frame : region.write(member, test::Bytes(600, member))) {
+      list.add_by(member, frame);
+    }
+    list.add_by(1, region.answer(1, member == 0 ? nak : ack, member));
+    list.add_by(1, region.congestion_notification(1));
+  }
+  const std::vector<test::Built> more = region.write(0, test::Bytes(600, 1));
+  for (const test::Built& frame : more) {
+    list.add_by(0, frame);
+  }
+  list.add_by(2, region.answer(2, rnr_nak, 0));
+  list.add_by(0, region.hello(0), FrameList::kPassTime);
+  for (std::uint16_t member = 0; member < members; ++member) {
+    list.add_by(member, region.answer(member, ack, 2), FrameList::kPassTime);
+  }
+  for (const test::Built& frame : more) {
+    list.add_by(0, frame);
+  }
+  test::FrameSpec send = region.frame_of(0);
+  send.opcode = 0x04; // SEND ONLY
+  send.psn = wire::psn_add(send.psn, 7);
+  list.add_by(0, test::build(send));
+}
+
 void write_seeds(const std::string& folder) {
+  FrameList regions;
+  for (const test::RegionMembers& region : fuzz::regions()) {
+    add_region(regions, region);
+  }
+  regions.write(folder + "/regions");
   Script by_operators(fuzz::operators_job_spec());
   add_by_operators(by_operators);
   by_operators.write(folder + "/operators");

@@ -5,90 +5,31 @@
 /// costs, and a copy costs as much as a frame of its length.
 
 #include "region/region.hpp"
+#include "support/region_members.hpp"
 #include "switch_fixture.hpp"
 
 #include <gtest/gtest.h>
-
-#include <map>
-#include <string>
 
 namespace weir::stage::region_lines_test {
 namespace {
 
 constexpr std::uint32_t kRoom = 2000;
-constexpr unsigned kServed = 8;                 // frames that the worker can do between two bursts
-constexpr std::uint64_t kReth = 0x7f0010203040; // address and key of all frames that are built
-constexpr std::uint32_t kRethKey = 0x5eed;
-constexpr std::uint32_t kFirstPsn = 0x1000;
+constexpr unsigned kServed = 8; // frames that the worker can do between two bursts
 constexpr std::size_t kPayload = 200;
-constexpr std::uint8_t kWriteOnly = 0x0a;
 
-const region::Address kAddress{*wire::parse_ip("10.9.0.254"),
-                               *wire::parse_mac("02:57:45:00:00:01")};
+using Members = test::RegionMembers;
 
-/// Three members, behind the ports 0, 1 and 2. Numbers differ by the region's id.
-class Members {
- public:
-  explicit Members(std::uint32_t id) : id_(id) {
-    spec.id = id;
-    spec.bytes = 65536;
-    spec.window = 4096;
-    birth.base = kReth;
-    birth.multicast_key = kRethKey;
-    for (std::uint16_t member = 0; member < 3; ++member) {
-      spec.members.push_back({.ip = ip_of(member),
-                              .port = member,
-                              .queue_pair = 0x500u + member,
-                              .first_psn = kFirstPsn,
-                              .base = 0x10000,
-                              .key = member});
-      birth.members.push_back({.queue_pair = 0x10 * id + member + 2, .first_psn = 7});
-    }
-  }
-
-  wire::IpAddress ip_of(std::uint16_t member) const {
-    return *wire::parse_ip("10.9." + std::to_string(id_) + "." + std::to_string(member + 1));
-  }
-
-  FrameSpec frame_of(std::uint16_t member) const {
-    FrameSpec frame;
-    frame.source_mac = {
-        {0x02, 0x09, 0, 0, static_cast<std::uint8_t>(id_), static_cast<std::uint8_t>(member + 1)}};
-    frame.destination_mac = kAddress.mac;
-    frame.source = ip_of(member);
-    frame.destination = kAddress.ip;
-    frame.opcode = kWriteOnly;
-    frame.qp = birth.members[member].queue_pair;
-    frame.psn = kFirstPsn;
-    return frame;
-  }
-
-  Built hello(std::uint16_t member) const {
-    FrameSpec frame = frame_of(member);
-    frame.payload = Bytes(region::kTokenBytes, 0);
-    return build(frame);
-  }
-
-  /// The member's next write, of one packet.
-  Built next(std::uint16_t member) {
-    FrameSpec frame = frame_of(member);
-    frame.psn += ++written_[member];
-    frame.payload = Bytes(kPayload, 1);
-    return build(frame);
-  }
-
-  region::RegionSpec spec;
-  region::RegionBirth birth;
-
- private:
-  std::uint32_t id_;
-  std::map<std::uint16_t, std::uint32_t> written_;
-};
+/// Which the worker holds, however many there are.
+Members members_of(std::uint32_t region) {
+  Members members(region);
+  members.spec.window = region::kMostWindow;
+  return members;
+}
 
 InlineSwitch::Settings settings() {
   InlineSwitch::Settings settings = small_switch(kSession);
   settings.worker.queue_room = kRoom;
-  settings.regions = kAddress;
+  settings.regions = test::regions_address();
   return settings;
 }
 
@@ -114,7 +55,7 @@ struct World {
 
   void write(Members& members, unsigned packets) {
     for (unsigned i = 0; i < packets; ++i) {
-      fixture.send(members.next(0), 0);
+      fixture.send(members.write(0, Bytes(kPayload, 1)).front(), 0);
     }
   }
 
@@ -136,7 +77,7 @@ RingJob four_ranks() {
 TEST(RegionLines, AFloodTakesNothingFromARing) {
   RingJob victim = four_ranks();
   World world({&victim});
-  Members flooder(1);
+  Members flooder = members_of(1);
   world.open(flooder);
   for (std::uint32_t id = 1; id <= 50; ++id) {
     world.crowd();
@@ -157,7 +98,7 @@ TEST(RegionLines, AFloodTakesNothingFromARing) {
 TEST(RegionLines, ARegionPaysForItsCopies) {
   RingJob busy = four_ranks();
   World world({&busy});
-  Members members(1);
+  Members members = members_of(1);
   const region::Region& region = world.open(members);
   world.crowd();
   world.write(members, 200);
@@ -172,7 +113,7 @@ TEST(RegionLines, ARegionPaysForItsCopies) {
 TEST(RegionLines, NothingWaitsWhileTheWorkerKeepsUp) {
   RingJob job = four_ranks();
   World world({&job});
-  Members members(1);
+  Members members = members_of(1);
   const region::Region& region = world.open(members);
   world.write(members, 100);
   EXPECT_EQ(world.fixture.accounting().queued, 0U);
@@ -181,7 +122,7 @@ TEST(RegionLines, NothingWaitsWhileTheWorkerKeepsUp) {
 
 TEST(RegionLines, OneRegionAloneWaitsForNobody) {
   World world({});
-  Members members(1);
+  Members members = members_of(1);
   const region::Region& region = world.open(members);
   world.crowd();
   world.write(members, 100);
@@ -192,8 +133,8 @@ TEST(RegionLines, OneRegionAloneWaitsForNobody) {
 /// V9 at the worker.
 TEST(RegionLines, AFloodTakesNothingFromAnotherRegion) {
   World world({});
-  Members flooder(1);
-  Members victim(2);
+  Members flooder = members_of(1);
+  Members victim = members_of(2);
   world.open(flooder);
   const region::Region& region = world.open(victim);
   for (unsigned round = 0; round < 50; ++round) {
@@ -220,8 +161,8 @@ class RegionStranger : public testing::TestWithParam<Stranger> {};
 /// Who is no member floods the region's queue pair, and the member's line stays as it is.
 TEST_P(RegionStranger, HasALineOfItsOwn) {
   World world({});
-  Members members(1);
-  Members others(2);
+  Members members = members_of(1);
+  Members others = members_of(2);
   const region::Region& region = world.open(members);
   world.open(others);
   FrameSpec frame = members.frame_of(0);
@@ -253,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(RegionLines, ATenantsRateHoldsForItsRegion) {
   RingJob job = four_ranks();
   World world({&job});
-  Members members(1);
+  Members members = members_of(1);
   const region::Region& region = world.open(members, 0);
   world.fixture.inside().queue().set_shares({.rates = {1000}, .tenants = {}}, world.fixture.now);
   world.write(members, 500);
@@ -273,8 +214,8 @@ TEST(RegionLines, ATenantsRateHoldsForItsRegion) {
 TEST(RegionLines, FramesWaitOnInTheirOrderWhenARingComes) {
   RingJob job = four_ranks();
   World world({&job});
-  Members members(1);
-  Members others(2);
+  Members members = members_of(1);
+  Members others = members_of(2);
   const region::Region& region = world.open(members);
   const region::Region& other = world.open(others);
   world.crowd();
@@ -297,8 +238,8 @@ TEST(RegionLines, FramesWaitOnInTheirOrderWhenARingComes) {
 TEST(RegionLines, WhatWaitsForARegionThatIsForgottenIsAStrangers) {
   RingJob job = four_ranks();
   World world({&job});
-  Members gone(1);
-  Members members(2);
+  Members gone = members_of(1);
+  Members members = members_of(2);
   region::Region& region = world.open(gone);
   world.crowd();
   world.write(gone, 5);
@@ -309,6 +250,7 @@ TEST(RegionLines, WhatWaitsForARegionThatIsForgottenIsAStrangers) {
   ASSERT_EQ(next.line(), 0U) << "a test of a line that is used again";
   const FairQueue& lines = world.fixture.inside().queue().lines();
   EXPECT_EQ(lines.waiting(lines.line_of_region(0)), 0U);
+  EXPECT_EQ(lines.counters_of(lines.line_of_region(0)).waited, 0U) << "counters begin anew";
   EXPECT_EQ(lines.waiting(lines.line_of_strangers()), 5U);
   world.fixture.serve(100);
   EXPECT_EQ(world.fixture.dropped(DropReason::region_unknown), 5U);
@@ -317,7 +259,7 @@ TEST(RegionLines, WhatWaitsForARegionThatIsForgottenIsAStrangers) {
 TEST(RegionLines, WhatWaitsIsDroppedByNameAtTheEnd) {
   RingJob job = four_ranks();
   World world({&job});
-  Members members(1);
+  Members members = members_of(1);
   world.open(members);
   world.crowd();
   world.write(members, 5);
