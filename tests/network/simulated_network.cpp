@@ -38,6 +38,19 @@ void SimulatedNetwork::introduce(std::uint16_t port, const wire::MacAddress& mac
        {StarPlace::End::at_switch, port});
 }
 
+region::Region& SimulatedNetwork::add_region(const region::RegionSpec& spec,
+                                             const region::RegionBirth& birth) {
+  region::Region& region =
+      installed().add_region(spec, birth, stage::FairQueue::kNoTenant, frame::Instant{now_});
+  expect_timer();
+  return region;
+}
+
+void SimulatedNetwork::serve(unsigned frames) {
+  installed().serve(frames, frame::Instant{now_});
+  expect_timer();
+}
+
 void SimulatedNetwork::send(std::uint16_t port, std::span<const std::uint8_t> frame) {
   Star::send(port, packets().make(frame));
 }

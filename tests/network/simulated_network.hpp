@@ -50,6 +50,15 @@ class SimulatedNetwork : private NetworkParts, public Star<PacketPool<Packet>> {
   /// Of the switch that there is now. It comes to the switch's timers by itself.
   region::RegionTable& regions() { return installed().regions(); }
 
+  /// As stage::InlineSwitch::add_region, of nobody's.
+  region::Region& add_region(const region::RegionSpec& spec, const region::RegionBirth& birth);
+
+  /// From now on frames wait for their turn until serve(), if `backlog` is likely.
+  void expect(stage::Backlog backlog) { installed().queue().expect(backlog); }
+
+  /// Lets so many of the frames that wait go on.
+  void serve(unsigned frames);
+
   /// Makes the switch learn the station's port, as from an earlier frame.
   void introduce(std::uint16_t port, const wire::MacAddress& mac);
 

@@ -75,6 +75,7 @@ struct Plan {
   endpoint::Duration ack_timeout = std::chrono::milliseconds(17);
   std::uint8_t retries = 7;
   std::uint64_t seed = 1;
+  std::uint16_t first_port = 0; // that member 0 is behind
 };
 
 /// A host: its queue pair with the switch, its copy of the memory, its writes.
@@ -82,11 +83,12 @@ class Host : public network::Station, private network::Plug {
  public:
   Host(SimulatedNetwork& network, const Plan& plan, const RegionBirth& birth, std::uint16_t member,
        std::uint64_t seed)
-      : network_(network), plan_(plan), birth_(birth), member_(member), memory_(plan.spec.bytes),
+      : network_(network), plan_(plan), birth_(birth), member_(member),
+        port_(static_cast<std::uint16_t>(plan.first_port + member)), memory_(plan.spec.bytes),
         device_(*this, kLongestFrame), dice_(seed) {
-    network_.attach(member, *this);
+    network_.attach(port_, *this);
     device_.memory().add(kKey + member, kBase * (member + 1u), memory_);
-    network_.wake(member, plan.starts[member]);
+    network_.wake(port_, plan.starts[member]);
   }
 
   void receive(std::span<std::uint8_t> frame) override {
@@ -144,16 +146,16 @@ class Host : public network::Station, private network::Plug {
  private:
   Time now() const override { return network_.now(); }
 
-  void send(std::span<const std::uint8_t> frame) override { network_.send(member_, frame); }
+  void send(std::span<const std::uint8_t> frame) override { network_.send(port_, frame); }
 
-  void wake_at(Time time) override { network_.wake(member_, time); }
+  void wake_at(Time time) override { network_.wake(port_, time); }
 
   void begin() {
     const MemberSpec& spec = plan_.spec.members[member_];
     endpoint::QueuePairConfig config;
-    config.local_mac = mac_of(member_);
+    config.local_mac = mac_of(port_);
     config.remote_mac = regions_address().mac;
-    config.local_ip = ip_of(member_);
+    config.local_ip = ip_of(port_);
     config.remote_ip = regions_address().ip;
     config.stack = plan_.stacks[member_];
     config.local_qp = spec.queue_pair;
@@ -243,6 +245,7 @@ class Host : public network::Station, private network::Plug {
   const Plan& plan_;
   const RegionBirth& birth_;
   std::uint16_t member_;
+  std::uint16_t port_;
   Bytes memory_;
   network::TimedDevice device_;
   Dice dice_;
@@ -261,13 +264,20 @@ class World {
  public:
   explicit World(const Plan& plan)
       : plan_(plan),
-        network_({.links = plan.links, .longest_frame = kLongestFrame, .seed = plan.seed}, {},
-                 {.regions = regions_address()}),
-        birth_(draw(plan)), region_(network_.regions().add(plan.spec, birth_)) {
-    for (std::uint16_t member = 0; member < plan.spec.members.size(); ++member) {
-      hosts_.push_back(
-          std::make_unique<Host>(network_, plan_, birth_, member, plan.seed * 1000 + member));
-    }
+        own_(std::make_unique<SimulatedNetwork>(
+            SimulatedNetwork::Plan{
+                .links = plan.links, .longest_frame = kLongestFrame, .seed = plan.seed},
+            std::vector<ring::RingSpec>(),
+            stage::InlineSwitch::Settings{.regions = regions_address()})),
+        network_(*own_), birth_(draw(plan)), region_(network_.regions().add(plan.spec, birth_)) {
+    attach_hosts();
+  }
+
+  /// On a network that others use too.
+  World(const Plan& plan, SimulatedNetwork& network)
+      : plan_(plan), network_(network), birth_(draw(plan)),
+        region_(network_.add_region(plan.spec, birth_)) {
+    attach_hosts();
   }
 
   static RegionBirth draw(const Plan& plan) {
@@ -327,7 +337,7 @@ class World {
     return text;
   }
 
- private:
+  /// Looks for what must never happen.
   void watch() {
     const bool is_known = network_.regions().with_id(plan_.spec.id) == &region_; // else it is gone
     for (std::uint16_t member = 0; member < hosts_.size(); ++member) {
@@ -340,6 +350,14 @@ class World {
         std::ranges::any_of(hosts_, [](const auto& host) { return host->is_open(); });
     ASSERT_TRUE(all_said_hello || !one_is_open) << "open before all have said hello";
     ASSERT_TRUE(network_.engine().accounting().balances()) << "V10";
+  }
+
+ private:
+  void attach_hosts() {
+    for (std::uint16_t member = 0; member < plan_.spec.members.size(); ++member) {
+      hosts_.push_back(
+          std::make_unique<Host>(network_, plan_, birth_, member, plan_.seed * 1000 + member));
+    }
   }
 
   /// V1, where nobody writes to the same bytes twice.
@@ -380,7 +398,8 @@ class World {
   }
 
   Plan plan_;
-  SimulatedNetwork network_;
+  std::unique_ptr<SimulatedNetwork> own_; // nullptr: another's
+  SimulatedNetwork& network_;
   RegionBirth birth_;
   Region& region_;
   std::vector<std::unique_ptr<Host>> hosts_;
@@ -395,14 +414,16 @@ Bytes random_bytes(std::size_t count, Dice& dice) {
 }
 
 /// Links without a fault, members that are there from the beginning, and nothing to write.
-Plan calm_plan(std::uint16_t members) {
+Plan calm_plan(std::uint16_t members, std::uint16_t first_port = 0) {
   Plan plan;
+  plan.first_port = first_port;
   plan.spec.id = 7;
   plan.spec.bytes = 65536;
   plan.spec.mtu = kMtu;
   for (std::uint16_t member = 0; member < members; ++member) {
-    plan.spec.members.push_back({.ip = ip_of(member),
-                                 .port = member,
+    const auto port = static_cast<std::uint16_t>(first_port + member);
+    plan.spec.members.push_back({.ip = ip_of(port),
+                                 .port = port,
                                  .queue_pair = 100u + member,
                                  .first_psn = 0xfffff0u + member,
                                  .base = kBase * (member + 1u),
@@ -1130,6 +1151,172 @@ TEST(Region, HoldsUnderBadLinks) {
   for (std::size_t i = 0; i < drops.size(); ++i) {
     EXPECT_GT(drops[i], seeds / 10) << name_of(kUsualDrops[i]);
   }
+}
+
+// ---- Beside another region. ----
+
+/// Which of the two wrote a byte.
+constexpr std::uint8_t kVictims = 0x80;
+
+void mark(Plan& plan, std::uint8_t owner) {
+  for (std::vector<Write>& writes : plan.writes) {
+    for (Write& write : writes) {
+      for (std::uint8_t& byte : write.bytes) {
+        byte = static_cast<std::uint8_t>((byte & 0x7f) | 1 | owner);
+      }
+    }
+  }
+}
+
+/// Three members behind further ports. Two write all the time; the other one falls silent, so that
+/// the region holds what it may and repeats its copies.
+Plan flooding_plan(const Plan& victim) {
+  Plan plan = calm_plan(3, static_cast<std::uint16_t>(victim.links.size()));
+  plan.spec.id = victim.spec.id + 1;
+  plan.seed = victim.seed + 1'000'000;
+  for (const std::size_t member : {0, 1}) {
+    plan.writes[member].assign(40, {.offset = 0, .bytes = Bytes(2000, 1)});
+  }
+  mark(plan, 0);
+  return plan;
+}
+
+/// Two regions of one worker, which takes its time for each frame. Meanwhile member 1 of the
+/// flooding one sends so many notifications of congestion.
+class Pair {
+ public:
+  static constexpr Time kFrameTime = 5000;
+
+  Pair(const Plan& of_victim, const Plan& of_flooder, unsigned floods)
+      : network_({.links = joined(of_victim.links, of_flooder.links),
+                  .longest_frame = kLongestFrame,
+                  .seed = of_victim.seed},
+                 {}, settings()),
+        victim_(of_victim, network_), flooder_(of_flooder, network_),
+        flooding_port_(static_cast<std::uint16_t>(of_flooder.first_port + 1)), floods_(floods) {
+    network_.expect(stage::Backlog::likely);
+    network_.wake(0, next_);
+  }
+
+  World& victim() { return victim_; }
+
+  World& flooder() { return flooder_; }
+
+  void run_until_done() {
+    constexpr std::uint64_t most_steps = 4'000'000;
+    std::uint64_t steps = 0;
+    while (!victim_.is_done() && !testing::Test::HasFailure()) {
+      ASSERT_TRUE(victim_.step());
+      ASSERT_NO_FATAL_FAILURE(flooder_.watch());
+      ASSERT_LT(++steps, most_steps) << "no end in sight" << victim_.where();
+      work();
+    }
+  }
+
+  /// From now on the worker keeps up, and nobody floods.
+  void catch_up() {
+    network_.expect(stage::Backlog::none);
+    network_.serve(kRoom);
+  }
+
+  /// Of the victim's frames.
+  stage::LineCounters line_of_victim() const {
+    const stage::FairQueue& lines = network_.engine().worker().queue().lines();
+    return lines.counters_of(lines.line_of_region(0));
+  }
+
+ private:
+  static constexpr std::uint32_t kRoom = 1024;
+
+  static stage::InlineSwitch::Settings settings() {
+    stage::InlineSwitch::Settings settings;
+    settings.regions = regions_address();
+    settings.worker.queue_room = kRoom;
+    return settings;
+  }
+
+  static std::vector<LinkTraits> joined(std::vector<LinkTraits> links,
+                                        const std::vector<LinkTraits>& more) {
+    links.insert(links.end(), more.begin(), more.end());
+    return links;
+  }
+
+  void work() {
+    if (network_.now() < next_) {
+      return;
+    }
+    network_.serve(1);
+    if (flooder_.host(1).is_open()) {
+      flooder_.host(2).die();
+      for (unsigned i = 0; i < floods_; ++i) {
+        network_.send(flooding_port_, congestion_notification(flooder_, 1));
+      }
+    }
+    next_ = network_.now() + kFrameTime;
+    network_.wake(0, next_);
+  }
+
+  SimulatedNetwork network_;
+  World victim_;
+  World flooder_;
+  std::uint16_t flooding_port_;
+  unsigned floods_;
+  Time next_ = kFrameTime;
+};
+
+/// Whether all bytes that were written are this one's.
+bool has_only(const Bytes& memory, std::uint8_t owner) {
+  return std::ranges::all_of(
+      memory, [owner](std::uint8_t byte) { return byte == 0 || (byte & kVictims) == owner; });
+}
+
+/// V9: turns are fair, so who gets by with half of the worker's time waits for a turn of the other
+/// one's line, of six frames (a quantum of 12 KiB, 2 KiB a frame), and for nothing else.
+TEST(Region, IsNotDelayedByAnother) {
+  Plan plan = calm_plan(3);
+  for (std::vector<Write>& writes : plan.writes) {
+    writes.assign(20, {.offset = 0, .bytes = Bytes(3 * kMtu, 1)});
+  }
+  mark(plan, kVictims);
+  Time alone = 0;
+  for (const unsigned floods : {0U, 3U}) {
+    Pair pair(plan, flooding_plan(plan), floods);
+    ASSERT_NO_FATAL_FAILURE(pair.run_until_done());
+    EXPECT_GT(pair.line_of_victim().waited, 180U);
+    EXPECT_EQ(pair.line_of_victim().queue_full, 0U);
+    alone = floods == 0 ? pair.victim().network().now() : alone;
+    EXPECT_LE(pair.victim().network().now(), 2 * alone);
+    EXPECT_EQ(drops_of(pair.victim(), DropReason::region_queue_full) != 0, floods != 0);
+  }
+}
+
+/// V9, and all else holds beside a flood.
+TEST(Region, NeitherReadsNorHindersAnother) {
+  constexpr std::uint64_t seeds = test::rounds(100);
+  std::uint64_t flooded = 0;
+  for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Plan plan = random_plan(seed);
+    mark(plan, kVictims);
+    Pair pair(plan, flooding_plan(plan), 2);
+    ASSERT_NO_FATAL_FAILURE(pair.run_until_done());
+    pair.catch_up();
+    for (std::uint16_t member = 0; member < pair.victim().members(); ++member) {
+      pair.victim().network().from_switch(member).become_reliable();
+      pair.victim().network().to_switch(member).become_reliable();
+    }
+    ASSERT_NO_FATAL_FAILURE(pair.victim().run_for(200'000'000));
+    check_end(pair.victim(), plan);
+    for (std::size_t member = 0; member < pair.victim().members(); ++member) {
+      EXPECT_TRUE(has_only(pair.victim().host(member).memory(), kVictims)) << member;
+    }
+    for (std::size_t member = 0; member < pair.flooder().members(); ++member) {
+      EXPECT_TRUE(has_only(pair.flooder().host(member).memory(), 0)) << member;
+    }
+    EXPECT_EQ(pair.line_of_victim().queue_full, 0U);
+    flooded += drops_of(pair.victim(), DropReason::region_queue_full);
+  }
+  EXPECT_GT(flooded, 100 * seeds);
 }
 
 } // namespace
