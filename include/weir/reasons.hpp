@@ -90,8 +90,9 @@
   X(region_repeat,       "repeat of a member's request; one answer serves all repeats of a pass")                       \
   X(region_window,       "more packets of a member than the region holds")                                              \
   X(region_request,      "a member's request that no region takes: the region has ended")                               \
-  X(region_key,          "a member's write by a wrong key, or beyond the region: the region has ended")                 \
+  X(region_key,          "a member's write or READ by a wrong key, or beyond the region: the region has ended")         \
   X(region_ghost,        "acknowledgement of what the region has not sent")                                             \
+  X(region_response,     "a member's READ response that nobody waits for")                                              \
   X(region_ended,        "a region has ended: its members' packets, and what it held")                                  \
   /* Ethernet */                                                                                                        \
   X(runt,                "shorter than an Ethernet header")                                                             \

@@ -1435,6 +1435,7 @@ const std::map<DropReason, const char*> kOutOfReach{
     {DropReason::region_request, "a region (region_test)"},
     {DropReason::region_key, "a region (region_test)"},
     {DropReason::region_ghost, "a region (region_test)"},
+    {DropReason::region_response, "a region with views (region_pull_test)"},
     {DropReason::region_ended, "a region (region_test)"},
 };
 

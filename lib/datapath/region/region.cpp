@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "region/region.hpp"
 
+#include "endpoint/read_packets.hpp"
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
 
@@ -25,6 +26,10 @@ wire::Opcode opcode_of(const frame::Frame& frame) {
 bool is_write(const frame::Frame& frame) {
   return opcode_of(frame) >= wire::Opcode::write_first &&
          opcode_of(frame) <= wire::Opcode::write_only_immediate;
+}
+
+bool is_response(const frame::Frame& frame) {
+  return endpoint::is_read_response(frame);
 }
 
 bool is_answer(const frame::Frame& frame) {
@@ -52,10 +57,16 @@ std::size_t most_copies(const RegionSpec& spec) {
 
 Region::Member::Member(const RegionSpec& spec, const MemberSpec& member, const MemberBirth& birth)
     : port(member.port), asked(spec, member),
-      told(birth.first_psn, most_copies(spec), spec.patience_ms * frame::kNsPerMs) {}
+      told(birth.first_psn, most_copies(spec), spec.views.empty() ? 0 : member.reads,
+           spec.patience_ms * frame::kNsPerMs) {}
 
 Region::Region(RegionSpec spec, RegionBirth birth, Outlet& outlet)
-    : spec_(std::move(spec)), birth_(std::move(birth)), outlet_(outlet) {
+    : spec_(std::move(spec)), birth_(std::move(birth)), outlet_(outlet),
+      table_(entries_of(spec_), static_cast<std::uint16_t>(spec_.members.size())),
+      inputs_(spec_.members.size()) {
+  for (const RegionView& view : spec_.views) {
+    kernels_.push_back(op::find_kernel(view.type, view.operation, op::best_cpu_level()));
+  }
   members_.reserve(spec_.members.size());
   freed_.reserve(Requester::kFlight);
   for (std::size_t number = 0; number < spec_.members.size(); ++number) {
@@ -158,19 +169,16 @@ void Region::open_if_complete(frame::Instant now) {
 void Region::accept_while_open(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
   using Verdict = Responder::Verdict;
   Member& member = members_[number];
-  const std::uint32_t psn = frame.packet.psn;
-  const Verdict place = member.asked.place(psn);
-  const Verdict verdict = place == Verdict::accept && !is_write(frame) ? Verdict::invalid_request
-                          : is_write(frame) ? member.asked.judge(frame, birth_)
-                                            : place;
+  const bool is_read = endpoint::is_read_request(frame);
+  const Verdict verdict = judge(frame, number);
   switch (verdict) {
   case Verdict::accept:
-    return multicast(frame, number, now);
+    return is_read ? pull(frame, number, now) : multicast(frame, number, now);
   case Verdict::gap:
     outlet_.drop(frame, DropReason::region_gap, now);
     return ask(number, now);
   case Verdict::answered:
-    answer_repeat(number, now);
+    is_read ? repeat_pull(frame, number, now) : answer_repeat(number, now);
     return outlet_.drop(frame, DropReason::region_repeat, now);
   case Verdict::under_way:
     return outlet_.drop(frame, DropReason::region_repeat, now);
@@ -181,6 +189,21 @@ void Region::accept_while_open(frame::Frame& frame, std::uint16_t number, frame:
   case Verdict::access_error:
     return break_off(frame, number, verdict, now);
   }
+}
+
+Responder::Verdict Region::judge(const frame::Frame& frame, std::uint16_t number) const {
+  using Verdict = Responder::Verdict;
+  const Responder& asked = members_[number].asked;
+  if (is_write(frame)) {
+    return asked.judge(frame, birth_);
+  }
+  const Verdict place = asked.place(frame.packet.psn);
+  if (place != Verdict::accept) {
+    return place;
+  }
+  return endpoint::is_read_request(frame) && !spec_.views.empty()
+             ? asked.judge_read(endpoint::read_request_in(frame), birth_)
+             : Verdict::invalid_request;
 }
 
 /// One answer serves all repeats of a pass.
@@ -196,23 +219,38 @@ void Region::break_off(frame::Frame& frame, std::uint16_t number, Responder::Ver
   members_[number].farewell =
       is_out_of_range ? wire::NakCode::remote_access : wire::NakCode::invalid_request;
   end(End::broken, now, number);
-  say(number, wire::nak_syndrome(members_[number].farewell), members_[number].asked.unanswered(),
-      now);
+  tell_end(frame, number, now);
   outlet_.drop(frame, is_out_of_range ? DropReason::region_key : DropReason::region_request, now);
 }
 
-/// Nobody is told unasked, since a queue pair's number may have a new owner. What has been answered
-/// is answered so again.
+/// Nobody is told unasked, since a queue pair's number may have a new owner.
 void Region::accept_when_ended(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
-  Member& member = members_[number];
   if (!is_silenced_ && has_heard(number)) {
-    if (member.asked.place(frame.packet.psn) == Responder::Verdict::answered) {
-      answer_repeat(number, now);
-    } else {
-      say(number, wire::nak_syndrome(member.farewell), member.asked.unanswered(), now);
-    }
+    tell_end(frame, number, now);
   }
   outlet_.drop(frame, DropReason::region_ended, now);
+}
+
+/// What has been answered is answered so again, but for READs: their data are not there. While a
+/// READ is half answered, what follows it says nothing: the member repeats the READ.
+void Region::tell_end(const frame::Frame& frame, std::uint16_t number, frame::Instant now) {
+  const Member& member = members_[number];
+  const std::uint32_t psn = frame.packet.psn;
+  const std::uint8_t refusal = wire::nak_syndrome(member.farewell);
+  const bool is_read = endpoint::is_read_request(frame);
+  const bool is_answered = member.asked.place(psn) == Responder::Verdict::answered;
+  if (is_read && member.cut_off_at != psn && member.asked.is_inside_read(psn)) {
+    return cut_off(number, psn, now);
+  }
+  if (is_read && (is_answered || member.cut_off_at == psn)) {
+    return say(number, refusal, psn, now);
+  }
+  if (is_answered) {
+    return answer_repeat(number, now);
+  }
+  if (member.asked.is_between_requests()) {
+    say(number, refusal, member.asked.unanswered(), now);
+  }
 }
 
 void Region::accept_answer(frame::Frame& frame, std::uint16_t number, frame::Instant now) {
@@ -225,6 +263,9 @@ void Region::accept_answer(frame::Frame& frame, std::uint16_t number, frame::Ins
   if (state() != State::open) {
     const bool is_over = state() == State::ended;
     return outlet_.drop(frame, is_over ? DropReason::region_ended : DropReason::region_early, now);
+  }
+  if (is_response(frame)) {
+    return accept_response(frame, number, now);
   }
   if (aeth == nullptr) {
     return outlet_.drop(frame, DropReason::region_ghost, now);
@@ -241,6 +282,7 @@ void Region::accept_answer(frame::Frame& frame, std::uint16_t number, frame::Ins
   }
   outlet_.consume(frame);
   answer_freed(now);
+  gather(now);
   send_copies(number, now);
   expect(member);
 }
@@ -266,7 +308,7 @@ void Region::multicast(frame::Frame& frame, std::uint16_t source, frame::Instant
 
 void Region::send_copies(std::uint16_t target, frame::Instant now) {
   while (const auto due = members_[target].told.next(now.ns)) {
-    send_copy(target, *due, now);
+    due->copy.is_read ? send_read(target, *due, now) : send_copy(target, *due, now);
   }
 }
 
@@ -335,10 +377,14 @@ void Region::answer_freed(frame::Instant now) {
 
 /// A member's requests are answered in the order of their PSNs, when no target lacks them (A1).
 void Region::answer(std::uint16_t number, frame::Instant now) {
-  if (members_[number].asked.advance(now.ns)) {
-    acknowledge(number, now);
-  }
+  Responder& asked = members_[number].asked;
+  do {
+    if (asked.advance(now.ns)) {
+      acknowledge(number, now);
+    }
+  } while (answer_read(number, now));
   ask(number, now);
+  expect(members_[number]);
 }
 
 void Region::ask(std::uint16_t number, frame::Instant now) {
@@ -352,9 +398,9 @@ void Region::ask(std::uint16_t number, frame::Instant now) {
   say(number, how == Responder::Ask::nak ? kNak : kAskAgain, asked.unanswered(), now);
 }
 
-/// All that is below A (A2).
+/// All that is below A, by the name of a WRITE (A2, A3).
 void Region::acknowledge(std::uint16_t number, frame::Instant now) {
-  say(number, kAck, wire::psn_add(members_[number].asked.unanswered(), -1), now);
+  say(number, kAck, members_[number].asked.acknowledged(), now);
 }
 
 void Region::say(std::uint16_t number, std::uint8_t syndrome, std::uint32_t psn,
@@ -415,9 +461,10 @@ void Region::drop_some(frame::Instant now) {
       }
     }
   }
-  has_let_go_.store(held_ == 0, std::memory_order_relaxed);
-  next_timer_ = held_ == 0 ? std::max(ended_ns_ + patience_ns(), now.ns + frame::kNsPerMs)
-                           : now.ns + recovery::kTimerGranularity;
+  drop_entries(left, now);
+  has_let_go_.store(held() == 0, std::memory_order_relaxed);
+  next_timer_ = held() == 0 ? std::max(ended_ns_ + patience_ns(), now.ns + frame::kNsPerMs)
+                            : now.ns + recovery::kTimerGranularity;
 }
 
 void Region::silence(frame::Instant now) {

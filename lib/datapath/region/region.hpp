@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "op/kernel.hpp"
 #include "region/outlet.hpp"
+#include "region/pull_table.hpp"
 #include "region/requester.hpp"
 #include "region/responder.hpp"
 #include "region/spec.hpp"
@@ -41,6 +43,11 @@ struct Counters {
   std::uint64_t congested = 0;  // notifications of congestion by targets
   std::uint64_t suppressed = 0; // those of them that nobody was told of
   std::uint64_t notified = 0;   // notifications sent to sources
+  std::uint64_t reads = 0;      // READs of readers, repeats not counted
+  std::uint64_t folds = 0;      // packets that answer these, again or not
+  std::uint64_t folds_again = 0;
+  std::uint64_t member_reads = 0; // READs to members, again or not
+  std::uint64_t member_reads_again = 0;
 };
 
 /// A region: the switch's ends of its members' connections, and the packets held for them
@@ -125,8 +132,15 @@ class Region {
 
   const Counters& counters() const { return counters_; }
 
-  /// Frames of sources.
-  std::uint64_t held() const { return held_; }
+  /// Frames of sources, and of members' answers to READs.
+  std::uint64_t held() const { return held_ + table_.held(); }
+
+  /// Packets of READs that are gathered now.
+  std::uint32_t entries_used() const { return table_.used(); }
+
+  std::uint64_t unanswered_reads_of(std::uint16_t number) const {
+    return members_[number].asked.unanswered_reads();
+  }
 
   std::uint64_t held_of(std::uint16_t number) const { return members_[number].asked.held(); }
 
@@ -149,7 +163,9 @@ class Region {
     Responder asked;
     Requester told;
     wire::NakCode farewell = wire::NakCode::remote_operational;
-    bool has_repeat_answered = false;  // of the pass that it is in
+    bool has_repeat_answered = false; // of the pass that it is in
+    // Behind the response that has ended its READ too early, because the region has ended.
+    std::optional<std::uint32_t> cut_off_at;
     std::uint64_t congested_until = 0; // what it says of congestion is passed on from then
     std::uint64_t notified_until = 0;  // it is told of congestion again from then
   };
@@ -160,8 +176,27 @@ class Region {
   void accept_while_forming(frame::Frame& frame, std::uint16_t number, frame::Instant now);
   void accept_while_open(frame::Frame& frame, std::uint16_t number, frame::Instant now);
   void accept_when_ended(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  void tell_end(const frame::Frame& frame, std::uint16_t number, frame::Instant now);
   bool is_hello(const frame::Frame& frame, std::uint16_t number) const;
   void accept_answer(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+
+  Responder::Verdict judge(const frame::Frame& frame, std::uint16_t number) const;
+
+  // Pull (region_pull.cpp).
+  void pull(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  void repeat_pull(const frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  void take_back(std::uint16_t reader, std::optional<std::uint32_t> kept);
+  void gather(frame::Instant now);
+  void give_entries(frame::Instant now);
+  void read_from(std::uint16_t member, frame::Instant now);
+  void send_read(std::uint16_t target, const Requester::Due& due, frame::Instant now);
+  void accept_response(frame::Frame& frame, std::uint16_t number, frame::Instant now);
+  bool answer_read(std::uint16_t reader, frame::Instant now);
+  void respond(std::uint16_t reader, const Answer& answer, std::uint32_t message_sequence,
+               frame::Instant now);
+  void fold(const Answer& answer, std::uint16_t reader, std::uint8_t* out);
+  void cut_off(std::uint16_t reader, std::uint32_t psn, frame::Instant now);
+  void drop_entries(std::size_t most, frame::Instant now);
 
   void multicast(frame::Frame& frame, std::uint16_t source, frame::Instant now);
   void send_copies(std::uint16_t target, frame::Instant now);
@@ -189,6 +224,11 @@ class Region {
   const RegionBirth birth_;
   Outlet& outlet_;
   std::vector<Member> members_;
+  PullTable table_;
+  std::vector<op::ReduceKernel> kernels_;     // by view
+  std::vector<const std::byte*> inputs_;      // of the fold that is made
+  std::uint16_t turn_ = 0;                    // the reader that may have an entry next
+  bool is_table_changed_ = false;             // entries are free, or wanted, since gather()
   std::atomic<State> state_ = State::forming; // the lcore writes it, and the next one
   std::atomic<bool> has_let_go_ = false;
   std::optional<End> why_ended_;

@@ -12,18 +12,56 @@ constexpr std::uint64_t kRnrMargin = 2; // times the wait that the member's code
 } // namespace
 
 void Requester::add(const Copy& copy, std::uint64_t now) {
+  push(copy, now);
+}
+
+void Requester::add_read(const PullTable::Asked& asked, std::uint64_t now) {
+  assert(has_room_for_read());
+  push({.request = reads_.end(), .ack_request = AckRequest::yes, .is_read = true}, now);
+  reads_.push({asked});
+}
+
+void Requester::push(const Copy& copy, std::uint64_t now) {
   if (copies_.empty()) {
     moved(now);
   }
   copies_.push(copy);
+  ++unacknowledged_;
+}
+
+/// Where a repeat meets what the member has, it goes on behind it.
+void Requester::skip_done() {
+  while (cursor_ < sent_end_ && copies_[cursor_].is_done) {
+    ++cursor_;
+  }
+}
+
+bool Requester::is_last_repeat() const {
+  std::uint64_t number = cursor_ + 1;
+  while (number < sent_end_ && copies_[number].is_done) {
+    ++number;
+  }
+  return number == sent_end_;
+}
+
+/// What is done behind an unanswered READ stays.
+void Requester::pop_done() {
+  while (!copies_.empty() && copies_.front().is_done) {
+    copies_.pop();
+  }
+  while (!reads_.empty() && reads_.front().is_answered) {
+    reads_.pop();
+  }
+  cursor_ = std::max(cursor_, copies_.first());
 }
 
 std::optional<Requester::Due> Requester::next(std::uint64_t now) {
+  skip_done();
   if (now < hushed_until_ || cursor_ == copies_.end() || cursor_ - copies_.first() >= flight_) {
     return std::nullopt;
   }
   Copy& copy = copies_[cursor_];
-  const bool is_end_of_repeats = cursor_ + 1 == sent_end_;
+  const bool is_end_of_repeats = cursor_ < sent_end_ && is_last_repeat();
   if (cursor_ < sent_end_) {
     copy.is_again = true;
   } else {
@@ -100,6 +138,8 @@ void Requester::poll(std::uint64_t now) {
 
 void Requester::clear() {
   copies_.clear();
+  reads_.clear();
+  unacknowledged_ = 0;
   cursor_ = copies_.first();
 }
 

@@ -41,6 +41,7 @@ std::string find_defect_of_member(const RegionSpec& spec, std::size_t number) {
       {"queue pair", member.queue_pair, kLeastQueuePair, wire::kPsnMask},
       {"first PSN", member.first_psn, 0, wire::kPsnMask},
       {"ack timeout", member.ack_timeout, 1, 31},
+      {"reads", member.reads, 1, kMostReads},
       {"base", member.base, 0, std::numeric_limits<std::uint64_t>::max() - spec.bytes + 1},
   };
   if (std::string excess = find_excess(where, limits); !excess.empty()) {
@@ -53,7 +54,27 @@ std::string find_defect_of_member(const RegionSpec& spec, std::size_t number) {
   return {};
 }
 
+std::string find_defect_of_views(const RegionSpec& spec) {
+  for (std::size_t number = 0; number < spec.views.size(); ++number) {
+    const RegionView& view = spec.views[number];
+    const auto before = spec.views.begin() + static_cast<std::ptrdiff_t>(number);
+    const std::string found = fmt::format("region {}, view {}: found {} of {}", spec.id, number,
+                                          name_of(view.operation), name_of(view.type));
+    if (!is_reducible(view.type, view.operation)) {
+      return found + "; allowed: and, or and xor of integers only";
+    }
+    if (std::find(spec.views.begin(), before, view) != before) {
+      return found + " twice; allowed: once";
+    }
+  }
+  return {};
+}
+
 } // namespace
+
+std::uint64_t most_frames(const RegionSpec& spec) {
+  return spec.members.size() * std::uint64_t{spec.window + entries_of(spec)};
+}
 
 std::string find_defect(const RegionSpec& spec) {
   const std::string where = fmt::format("region {}", spec.id);
@@ -64,12 +85,17 @@ std::string find_defect(const RegionSpec& spec) {
       {"window", spec.window, 2, kMostWindow},
       {"patience (ms)", spec.patience_ms, 1, 86'400'000},
       {"forming (ms)", spec.forming_ms, 1, 86'400'000},
+      {"views", spec.views.size(), 0, kMostViews},
+      {"entries", spec.entries, 1, kMostEntries},
   };
   if (std::string excess = find_excess(where, limits); !excess.empty()) {
     return excess;
   }
   if (!std::has_single_bit(spec.mtu)) {
     return fmt::format("{}: found mtu {}; allowed: 256, 512, 1024, 2048 and 4096", where, spec.mtu);
+  }
+  if (std::string defect = find_defect_of_views(spec); !defect.empty()) {
+    return defect;
   }
   std::set<std::tuple<wire::IpAddress, std::uint32_t>> seen;
   for (std::size_t number = 0; number < spec.members.size(); ++number) {
@@ -90,6 +116,12 @@ RegionBirth draw_birth(const RegionSpec& spec, const std::function<std::uint64_t
   RegionBirth birth;
   birth.base = random() >> 2 & ~std::uint64_t{0xfff}; // no range wraps
   birth.multicast_key = static_cast<std::uint32_t>(random());
+  std::set<std::uint32_t> keys{birth.multicast_key};
+  while (birth.view_keys.size() < spec.views.size()) {
+    if (const auto key = static_cast<std::uint32_t>(random()); keys.insert(key).second) {
+      birth.view_keys.push_back(key);
+    }
+  }
   std::set<std::uint32_t> drawn;
   while (birth.members.size() < spec.members.size()) {
     const auto queue_pair = static_cast<std::uint32_t>(random() & wire::kPsnMask);

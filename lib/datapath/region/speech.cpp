@@ -4,6 +4,7 @@
 #include "wire/crc32.hpp"
 #include "wire/headers.hpp"
 #include "wire/icrc.hpp"
+#include "wire/syndrome.hpp"
 
 #include <array>
 #include <cassert>
@@ -55,6 +56,32 @@ void Speech::answer(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32
   wire::Aeth aeth{syndrome, {}};
   aeth.message_sequence.set(message_sequence);
   headers_.finish(frame, put(frame, headers_.bytes(), aeth));
+  wire::store_icrc(frame, wire::compute_icrc(frame));
+}
+
+void Speech::read(wire::ParsedBytes& frame, const Place& place, std::uint32_t bytes,
+                  std::uint32_t psn) const {
+  headers_.start(frame, wire::Opcode::read_request, psn).ack_request = wire::kAckRequest;
+  const wire::Reth reth{wire::be64(place.address), wire::be32(place.key), wire::be32(bytes)};
+  headers_.finish(frame, put(frame, headers_.bytes(), reth));
+  wire::store_icrc(frame, wire::compute_icrc(frame));
+}
+
+std::uint8_t* Speech::begin_response(wire::ParsedBytes& frame, wire::Opcode opcode,
+                                     std::uint32_t psn, std::uint32_t message_sequence) const {
+  headers_.start(frame, opcode, psn);
+  std::size_t at = headers_.bytes();
+  if (opcode != wire::Opcode::read_response_middle) { // IBTA table 38
+    wire::Aeth aeth{wire::kAckUnlimited, {}};
+    aeth.message_sequence.set(message_sequence);
+    at = put(frame, at, aeth);
+  }
+  return frame.data + at;
+}
+
+void Speech::end_response(wire::ParsedBytes& frame, const std::uint8_t* payload,
+                          std::size_t bytes) const {
+  headers_.finish(frame, static_cast<std::size_t>(payload - frame.data) + bytes);
   wire::store_icrc(frame, wire::compute_icrc(frame));
 }
 

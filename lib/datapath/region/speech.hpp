@@ -46,6 +46,21 @@ class Speech {
   void answer(wire::ParsedBytes& frame, std::uint8_t syndrome, std::uint32_t psn,
               std::uint32_t message_sequence) const;
 
+  /// Writes a READ of so many bytes into a frame with room for kReadBytes.
+  void read(wire::ParsedBytes& frame, const Place& place, std::uint32_t bytes,
+            std::uint32_t psn) const;
+
+  static constexpr std::size_t kReadBytes =
+      recovery::FrameTemplate::kMostBytes + sizeof(wire::Reth) + wire::kIcrcBytes;
+
+  /// Begins the response to a READ in a frame with room for kMostAnswerBytes and the payload.
+  /// Returns where the payload is to be written.
+  std::uint8_t* begin_response(wire::ParsedBytes& frame, wire::Opcode opcode, std::uint32_t psn,
+                               std::uint32_t message_sequence) const;
+
+  /// Ends it, when its payload of so many bytes, a multiple of 4, is there.
+  void end_response(wire::ParsedBytes& frame, const std::uint8_t* payload, std::size_t bytes) const;
+
   static constexpr std::size_t kCongestionBytes =
       recovery::FrameTemplate::kMostBytes + 16 + wire::kIcrcBytes; // IBTA A17.9.3
 

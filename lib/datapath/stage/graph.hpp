@@ -71,7 +71,8 @@ namespace weir::stage {
     Stages::of(forward),                                                                           \
     Drops::of(fragment, ipv6_extension, length_mismatch, transport_version, bad_icrc,              \
               region_unknown, region_elsewhere, region_early, region_gap, region_repeat,           \
-              region_window, region_request, region_key, region_ghost, region_ended),              \
+              region_window, region_request, region_key, region_ghost, region_response,            \
+              region_ended),                                                                       \
     Traces())
 
 /// The last stages of an lcore.
