@@ -27,7 +27,7 @@ from weir import NO_HUGEPAGES, Weir, configuration, expect, run_to_end, wait_for
 
 OWN_IP, OWN_MAC = "10.77.0.254", "02:57:45:00:00:01"
 MEMBERS = 3
-WRITE_ONLY, ACKNOWLEDGE = 0x0A, 0x11
+WRITE_ONLY, READ_REQUEST, RESPONSE_ONLY, ACKNOWLEDGE = 0x0A, 0x0C, 0x10, 0x11
 ACK = 0x1F  # the syndrome without credits (IBTA §9.7.5.2)
 QP, PSN, BASE, KEY = 0x100, 0xFFFFFF, 0x7000_0000, 0xABC0  # a member's, and its number more
 BYTES = 4096
@@ -36,7 +36,7 @@ MEMORY = NO_HUGEPAGES.replace("256", "512")
 
 def rooms(places: tuple[str, str, str] = ("1", "1", "1"), frames: int = 1024) -> str:
     own = (f'regions: {{ address: {OWN_IP}, mac: "{OWN_MAC}", '
-           f'rooms: {{ regions: 2, members: 8, frames: {frames} }} }}\n')
+           f'rooms: {{ regions: 2, members: 8, frames: {frames}, entries: 32 }} }}\n')
     return configuration(ring_ports(), lcores_of(places, "yield"), eal=MEMORY) + own
 
 
@@ -91,6 +91,13 @@ class Member:
     def write(self, psn: int, offset: int, data: bytes) -> bytes:
         reth = struct.pack(">QII", int(self.held["base"]) + offset, self.held["key"], len(data))
         return self.frame(WRITE_ONLY, psn, reth + data)
+
+    def read(self, psn: int, offset: int, count: int) -> bytes:
+        reth = struct.pack(">QII", int(self.held["base"]) + offset, self.held["view_keys"][0], count)
+        return self.frame(READ_REQUEST, psn, reth)
+
+    def respond(self, psn: int, data: bytes) -> bytes:
+        return self.frame(RESPONSE_ONLY, psn, struct.pack(">I", ACK << 24) + data)
 
     def hello(self) -> bytes:
         return self.write(PSN, 0, base64.b64decode(self.end["token"]))
@@ -181,6 +188,34 @@ def use(lab: Lab, places: tuple[str, str, str]) -> None:
 def regions(lab: Lab) -> None:
     """A region is made, opens, multicasts and is withdrawn."""
     use(lab, ("1", "1", "1"))
+
+
+@smoke_test("regions-pull")
+def pull(lab: Lab) -> None:
+    """A member reads: all are asked where their copies are, and it gets the sum. What that takes is counted."""
+    views = [{"operation": "sum", "type": "i32"}]
+    switch, hosts, held, members = with_members(lab, with_regions(lab, frames=3 * (16 + 8)), views=views, entries=8)
+    expect(held.answer["region"]["views"] == views and held.answer["region"]["members"][0]["reads"] == 1, f"{held.answer}")
+    refused = HeldRegion(lab, hosts.namespace, region(views=views, entries=25)).answer
+    expect(refused["code"] == "RESOURCE_EXHAUSTED" and "needs 123 frames, 0 are free" in refused["message"], f"{refused}")
+    open_region(hosts, members)
+    hosts.send_raw(1, members[1].read(PSN + 1, 64, 16))
+    asked = wait_for_packets(hosts, *((member.number, READ_REQUEST, member.first_psn) for member in members))
+    for host, packet in enumerate(asked):
+        reth = struct.unpack(">QII", packet.frame[packet.bth_at + 12:packet.bth_at + 28])
+        expect(reth == (BASE + BYTES * host + 64, KEY + host, 16), f"{model.describe(packet.frame)} {reth}")
+    for member in members:
+        hosts.send_raw(member.number, member.respond(member.first_psn, struct.pack("<4i", 1, -2, 1 << 30, 10 ** member.number)))
+    [answer] = wait_for_packets(hosts, (1, RESPONSE_ONLY, 0))
+    sums = struct.unpack("<4i", answer.frame[answer.bth_at + 16:answer.bth_at + 32])
+    expect(sums == (3, -6, (3 << 30) - (1 << 32), 111), f"{sums}")
+    [row] = switch.ask("/weir/region")["regions"].values()
+    expect((row["views"], row["entries"], row["gathering"], row["reads"], row["folds"], row["held"], row["member_reads"] - row["member_reads_again"])
+           == ("sum of i32", 8, 0, 1, 1, 0, 3), f"{row}")
+    hosts.send_raw(2, members[2].read(PSN + 1, 4, 16))
+    answer = held.end()
+    expect(answer["code"] == "ABORTED" and "member 2 (10.77.0.3) has sent what no region takes" in answer["message"], f"{answer}")
+    switch.stop()
 
 
 @smoke_test("regions-of-several-lcores")

@@ -58,7 +58,7 @@ operators:
 spare: { rings: 1, members: 2, frames: 64, ports: 0 }
 state_directory: /var/lib/weir
 drain_s: 7
-regions: { address: 10.0.0.254, mac: "02:57:45:00:00:01", rooms: { regions: 4, members: 16, frames: 1024 } }
+regions: { address: 10.0.0.254, mac: "02:57:45:00:00:01", rooms: { regions: 4, members: 16, frames: 1024, entries: 32 } }
 rings:
   - id: 1
     parallel: 1
@@ -218,6 +218,8 @@ constexpr std::array kEdits{
     Edit{"regions.rooms.members", "regions.rooms.members", "17", "regions.rooms.members",
          Effect::restart},
     Edit{"regions.rooms.frames", "regions.rooms.frames", "1025", "regions.rooms.frames",
+         Effect::restart},
+    Edit{"regions.rooms.entries", "regions.rooms.entries", "33", "regions.rooms.entries",
          Effect::restart},
     Edit{"rings", "rings", "[]", "rings[1]", Effect::ring_withdrawn},
     Edit{"rings[].id", "rings[].id", "2", "rings[2]", Effect::ring_made},

@@ -27,7 +27,7 @@ tenants:
   - { name: blue, regions: 1, region_members: 3, region_frames: 100, hosts: [10.2.0.0/16] }
   - { name: green, hosts: [10.3.0.0/16] }
   - { name: anywhere, regions: 1 }
-regions: { address: 10.0.0.254, mac: "02:57:45:00:00:01", rooms: { regions: 4, members: 16, frames: 640 } }
+regions: { address: 10.0.0.254, mac: "02:57:45:00:00:01", rooms: { regions: 4, members: 16, frames: 640, entries: 40 } }
 )",
       "f");
   return config;
@@ -247,6 +247,24 @@ TEST(RegionAdmission, WarnsOfSharesThatAreTooSmallForAUsualRegion) {
                   testing::EndsWith("region_frames: 128 or more, and so regions.rooms.frames")));
   other.regions.reset();
   EXPECT_THAT(small_region_shares(other), testing::IsEmpty());
+}
+
+/// An entry takes a frame of each member; who cannot read has none.
+TEST(RegionAdmission, BoundsEntriesOfRegionsWithViews) {
+  region::RegionSpec reads = region_of(1, 2, 16);
+  const Rooms without = Rooms().with(7, reads, "red");
+  reads.views = {{Operation::sum, DataType::f32}};
+  const Rooms rooms = Rooms().with(7, reads, "red");
+  EXPECT_EQ(without.shares()[0].now.frames, 2U * 16);
+  EXPECT_EQ(rooms.shares()[0].now.frames, 2U * (16 + 32));
+  EXPECT_EQ(without.refusal(reads, "red"), "");
+  EXPECT_EQ(rooms.refusal(region_of(1, 2, 16), "red"), "");
+  const char* const too_many = "the region needs 32 entries, 8 are free; allowed: fewer entries, "
+                               "end a region, or configure a larger regions.rooms.entries";
+  EXPECT_EQ(rooms.refusal(reads, "red"), too_many) << "no tenant has a share of its own";
+  EXPECT_EQ(rooms.refusal(reads, ""), too_many);
+  reads.entries = 8;
+  EXPECT_EQ(rooms.refusal(reads, "red"), "");
 }
 
 /// A limit is no reservation.

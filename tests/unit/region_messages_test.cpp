@@ -50,9 +50,73 @@ TEST(RegionMessages, StandForTheirDefaults) {
 TEST(RegionMessages, SayWhoMayWrite) {
   v1::Region message = two_members();
   message.mutable_members(1)->set_reads_only(true);
-  const control::WantedRegion wanted = region_of(message, config());
-  EXPECT_EQ(wanted.spec.members[0].right, region::Right::write);
-  EXPECT_EQ(wanted.spec.members[1].right, region::Right::nothing);
+  const auto rights = [&] {
+    const region::RegionSpec spec = region_of(message, config()).spec;
+    return std::pair(spec.members[0].right, spec.members[1].right);
+  };
+  EXPECT_EQ(rights(), std::pair(region::Right::all, region::Right::read));
+  message.mutable_members(0)->set_writes_only(true);
+  message.mutable_members(1)->set_writes_only(true);
+  EXPECT_EQ(rights(), std::pair(region::Right::write, region::Right::nothing));
+}
+
+v1::Region with_view(const char* operation, const char* type) {
+  v1::Region message = two_members();
+  v1::RegionView& view = *message.add_views();
+  view.set_operation(operation);
+  view.set_type(type);
+  return message;
+}
+
+TEST(RegionMessages, NameViews) {
+  v1::Region message = with_view("sum", "f8e4m3");
+  *message.add_views() = with_view("xor", "u16").views(0);
+  message.mutable_members(1)->set_reads(16);
+  const region::RegionSpec spec = region_of(message, config()).spec;
+  EXPECT_EQ(spec.views, (std::vector<region::RegionView>{{Operation::sum, DataType::f8e4m3},
+                                                         {Operation::bitwise_xor, DataType::u16}}));
+  EXPECT_EQ(spec.entries, 32U);
+  EXPECT_EQ(spec.members[0].reads, 1);
+  EXPECT_EQ(spec.members[1].reads, 16);
+}
+
+TEST(RegionMessages, RefuseViewsThatThereAreNot) {
+  expect_refused(with_view("plus", "f32"), "views[0].operation: found 'plus'; allowed: sum, min, "
+                                           "max, product, and, or, xor");
+  expect_refused(with_view("sum", "f128"),
+                 "views[0].type: found 'f128'; allowed: f32, i32, f16, bf16, f64, i8, u8, i16, "
+                 "u16, u32, i64, u64, f8e4m3, f8e5m2");
+  expect_refused(with_view("xor", "f32"), "region 0, view 0: found xor of f32; allowed: and, or "
+                                          "and xor of integers only");
+  v1::Region message = with_view("sum", "f32");
+  *message.add_views() = message.views(0);
+  expect_refused(message, "region 0, view 1: found sum of f32 twice; allowed: once");
+  message = with_view("sum", "f32");
+  message.set_entries(4097);
+  expect_refused(message, "region 0: found entries 4097; allowed: 1 to 4096");
+  message = with_view("sum", "f32");
+  message.mutable_members(1)->set_reads(17);
+  expect_refused(message, "region 0, member 1: found reads 17; allowed: 1 to 16");
+}
+
+/// What members must be told: the keys, in the order of the views.
+TEST(RegionMessages, TellTheKeysOfViews) {
+  control::MadeRegion made;
+  made.spec = region_of(with_view("min", "i32"), config()).spec;
+  made.spec.members[0].right = region::Right::read;
+  made.birth.view_keys = {77};
+  config::Config with_address = config();
+  with_address.regions.emplace();
+  v1::HeldRegion message;
+  write(made, with_address, message);
+  ASSERT_EQ(message.view_keys_size(), 1);
+  EXPECT_EQ(message.view_keys(0), 77U);
+  EXPECT_EQ(message.region().views(0).operation(), "min");
+  EXPECT_EQ(message.region().views(0).type(), "i32");
+  EXPECT_EQ(message.region().entries(), 32U);
+  EXPECT_EQ(message.region().members(0).reads(), 1U);
+  EXPECT_TRUE(message.region().members(0).reads_only());
+  EXPECT_FALSE(message.region().members(0).writes_only());
 }
 
 TEST(RegionMessages, NameThePortsOfTheSwitch) {

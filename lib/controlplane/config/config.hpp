@@ -102,6 +102,7 @@ struct RegionRooms {
   std::uint16_t regions = 0; // 1 .. 1024
   std::uint32_t members = 0; // 2 .. 32767
   std::uint32_t frames = 0;  // that can be held for members, 4 .. 2^26
+  std::uint32_t entries = 0; // packets of READs that are gathered at a time, 0 .. 2^22
 };
 
 /// The switch as the peer of regions' members (docs/regions.md).

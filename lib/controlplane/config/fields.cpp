@@ -19,6 +19,7 @@ constexpr std::uint64_t kMostRings = 4096;
 constexpr std::uint64_t kMostParallel = 64;
 constexpr std::uint64_t kMostRegions = 1024;
 constexpr std::uint64_t kMostRegionFrames = 1U << 26;
+constexpr std::uint64_t kMostRegionEntries = 1U << 22;
 constexpr std::string_view kPartOfRooms = "the same part of regions.rooms as of the regions";
 constexpr std::uint64_t kMostStations = 65536; // a 16th of the most entries
 constexpr std::string_view kFileForm = "the path of a PEM file";
@@ -151,8 +152,13 @@ const Fields<RegionRooms>& region_room_fields() {
                                  "members of all regions together", Effect::restart, kNeeded),
       key<&RegionRooms::frames>(
           "frames", WholeNumber{{4, kMostRegionFrames}},
-          "frames that all regions together can hold: each takes its members times its window",
+          "frames that all regions together can hold: each takes its members times its window, and "
+          "times its entries where it has views",
           Effect::restart, kNeeded),
+      key<&RegionRooms::entries>(
+          "entries", WholeNumber{{0, kMostRegionEntries}},
+          "packets of READs that all regions together can gather at a time; with 0 none has views",
+          Effect::restart),
   };
   return fields;
 }

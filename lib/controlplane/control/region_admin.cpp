@@ -47,10 +47,12 @@ void observe(const region::Region& region, const stage::FairQueue& lines, Region
   seen.counters = region.counters();
   seen.line = stage::snapshot_line(lines, lines.line_of_region(region.line()));
   seen.held = region.held();
+  seen.entries_used = region.entries_used();
   for (std::uint16_t member = 0; member < seen.members.size(); ++member) {
     seen.members[member] = {.has_said_hello = region.has_heard(member),
                             .held = region.held_of(member),
                             .unacknowledged = region.unacknowledged_by(member),
+                            .reads = region.unanswered_reads_of(member),
                             .waited_for_ns = region.waits_for(member, now)};
   }
 }

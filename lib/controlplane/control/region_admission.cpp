@@ -15,7 +15,7 @@ namespace {
 /// A room of the rooms.
 struct Room {
   std::string_view name; // in regions.rooms
-  std::string_view key;  // in tenants[]
+  std::string_view key;  // in tenants[]; empty: tenants have no share of it
   std::uint64_t RegionUse::*amount;
   std::string_view less; // how a region takes less of it
 };
@@ -24,10 +24,11 @@ constexpr std::array kRooms{
     Room{"regions", "regions", &RegionUse::regions, ""},
     Room{"members", "region_members", &RegionUse::members, "fewer members, "},
     Room{"frames", "region_frames", &RegionUse::frames, "fewer members or a smaller window, "},
+    Room{"entries", "", &RegionUse::entries, "fewer entries, "},
 };
 
 RegionUse use_of(const region::RegionSpec& spec) {
-  return {1, spec.members.size(), spec.members.size() * spec.window};
+  return {1, spec.members.size(), region::most_frames(spec), region::entries_of(spec)};
 }
 
 RegionUse sum_of(const std::vector<RegionHeld>& held) {
@@ -49,7 +50,7 @@ std::vector<RegionHeld> held_by(std::string_view tenant, const std::vector<Regio
 }
 
 RegionUse all_of(const config::RegionRooms& rooms) {
-  return {rooms.regions, rooms.members, rooms.frames};
+  return {rooms.regions, rooms.members, rooms.frames, rooms.entries};
 }
 
 void check_packets_fit(const region::RegionSpec& spec, std::size_t member,
@@ -86,7 +87,7 @@ void check_address(const region::RegionSpec& spec, std::size_t member, const wir
 /// that.
 void check_records(const region::RegionSpec& spec) {
   constexpr std::uint64_t most = 1 << 23; // a quarter of a GiB
-  const std::uint64_t records = spec.members.size() * use_of(spec).frames;
+  const std::uint64_t records = spec.members.size() * spec.members.size() * spec.window;
   if (records > most) {
     throw NoRoomForRegion(
         fmt::format("the region needs {0} x {0} members x window {1} = {2} records of copies under "
@@ -211,7 +212,7 @@ void RegionAdmission::check_share(const WantedRegion& wanted,
     const std::uint64_t needed = use.*room.amount;
     const std::uint64_t taken = now.*room.amount;
     const std::uint64_t most = bound.*room.amount;
-    if (taken + needed > most) {
+    if (!room.key.empty() && taken + needed > most) {
       throw NoRoomForRegion(fmt::format(
           "the region needs {} {}; tenant {} may have {} and has {}, held by {}; allowed: {}end "
           "one of its regions, or configure more {}: for the tenant",
@@ -237,7 +238,7 @@ RegionUse RegionAdmission::most_of(std::string_view tenant) const {
   const std::uint64_t members = one.region_members.value_or(all.members * regions / all.regions);
   const std::uint64_t frames = one.region_frames.value_or(all.frames * regions / all.regions);
   return {std::min(regions, all.regions), std::min(members, all.members),
-          std::min(frames, all.frames)};
+          std::min(frames, all.frames), all.entries};
 }
 
 std::vector<RegionShare> RegionAdmission::shares(const std::vector<RegionHeld>& held) const {

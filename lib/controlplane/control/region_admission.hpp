@@ -18,7 +18,8 @@ namespace weir::control {
 struct RegionUse {
   std::uint64_t regions = 0;
   std::uint64_t members = 0;
-  std::uint64_t frames = 0; // that their windows can hold
+  std::uint64_t frames = 0;  // that they can hold
+  std::uint64_t entries = 0; // of those that have views; no tenant has a share
 };
 
 /// A region that takes room, from when it is made to its end.

@@ -25,6 +25,15 @@ std::size_t RegionSeen::heard() const {
   return static_cast<std::size_t>(std::ranges::count(members, true, &Member::has_said_hello));
 }
 
+std::string RegionSeen::views() const {
+  std::vector<std::string> names;
+  for (const region::RegionView& view : spec.views) {
+    names.push_back(
+        fmt::format("{} of {}", weir::name_of(view.operation), weir::name_of(view.type)));
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::string_view name_of(End why) {
   switch (why) {
   case End::withdrawn:

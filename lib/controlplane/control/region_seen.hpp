@@ -53,7 +53,8 @@ struct RegionSeen {
   struct Member {
     bool has_said_hello = false;
     std::uint64_t held = 0;           // frames of its own
-    std::uint64_t unacknowledged = 0; // copies
+    std::uint64_t unacknowledged = 0; // copies, and READs of the switch
+    std::uint64_t reads = 0;          // of its own that are not answered
     std::uint64_t waited_for_ns = 0;  // without a sign of life while it owes these
   };
 
@@ -66,7 +67,11 @@ struct RegionSeen {
   region::Counters counters;
   stage::LineSnapshot line;
   std::uint64_t held = 0;
+  std::uint32_t entries_used = 0;
   std::vector<Member> members;
+
+  /// "sum of f32, min of i32"; "none".
+  std::string views() const;
 
   std::size_t heard() const; // members that have said hello
 };

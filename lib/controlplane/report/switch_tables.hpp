@@ -279,6 +279,18 @@ inline constexpr TableOf kRegions{
            [](const control::RegionSeen& r) { return r.counters.suppressed; }),
     column("notified", "CNPs sent",
            [](const control::RegionSeen& r) { return r.counters.notified; }),
+    column("views", "views", [](const control::RegionSeen& r) { return r.views(); }),
+    column("entries", "entries",
+           [](const control::RegionSeen& r) { return region::entries_of(r.spec); }),
+    column("gathering", "gathering", [](const control::RegionSeen& r) { return r.entries_used; }),
+    column("reads", "READs", [](const control::RegionSeen& r) { return r.counters.reads; }),
+    column("folds", "folds", [](const control::RegionSeen& r) { return r.counters.folds; }),
+    column("folds_again", "again",
+           [](const control::RegionSeen& r) { return r.counters.folds_again; }),
+    column("member_reads", "asked of members",
+           [](const control::RegionSeen& r) { return r.counters.member_reads; }),
+    column("member_reads_again", "again",
+           [](const control::RegionSeen& r) { return r.counters.member_reads_again; }),
     // Why it has ended, or who has not said hello.
     column("note", "note", [](const control::RegionSeen& r) { return note_of(r); })};
 
@@ -303,7 +315,8 @@ inline constexpr Reasons kRegionEnds{"region_ends",
 
 inline constexpr TableOf kRegionMembers{
     "region_members",
-    "members: frames of theirs that are held, copies that they have not acknowledged",
+    "members: frames of theirs that are held, copies that they have not acknowledged, READs of "
+    "theirs that wait",
     column("region", "region", [](const RegionMemberRow& m) { return m.region.spec.id; }),
     column("place", "place", [](const RegionMemberRow& m) { return place_cell(m.region); }),
     column("member", "member", [](const RegionMemberRow& m) { return m.member; }),
@@ -316,6 +329,7 @@ inline constexpr TableOf kRegionMembers{
     column("held", "held", [](const RegionMemberRow& m) { return m.state().held; }),
     column("unacknowledged", "unacknowledged",
            [](const RegionMemberRow& m) { return m.state().unacknowledged; }),
+    column("reads", "READs", [](const RegionMemberRow& m) { return m.state().reads; }),
     // Without a sign of life while it owes these.
     column("waited_for_ms", "waited for (ms)", [](const RegionMemberRow& m) {
       return static_cast<double>(m.state().waited_for_ns) / 1e6;

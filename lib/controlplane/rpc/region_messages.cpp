@@ -2,12 +2,15 @@
 #include "rpc/region_messages.hpp"
 
 #include "rpc/messages.hpp"
+#include "weir/ina.hpp"
 #include "wire/address.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +50,42 @@ std::uint16_t port_named(std::string_view name, std::string_view where,
   return static_cast<std::uint16_t>(found - config.ports.begin());
 }
 
+/// Who may do neither is a target of the others, and is read.
+region::Right right_of(const v1::RegionMember& message) {
+  const unsigned write = message.reads_only() ? 0 : static_cast<unsigned>(region::Right::write);
+  const unsigned read = message.writes_only() ? 0 : static_cast<unsigned>(region::Right::read);
+  return static_cast<region::Right>(write | read);
+}
+
+constexpr std::array kOperationNames{
+#define X(operation, name, ...) std::string_view(name),
+    WEIR_OPERATIONS(X)
+#undef X
+};
+
+constexpr std::array kTypeNames{
+#define X(type, ...) std::string_view(#type),
+    WEIR_DATA_TYPES(X)
+#undef X
+};
+
+/// `found` is the value of that name, or none.
+template <typename Value, std::size_t kNames>
+Value named(const std::optional<Value>& found, const std::string& field, std::string_view name,
+            const std::array<std::string_view, kNames>& names) {
+  if (!found) {
+    throw WrongMessage(
+        fmt::format("{}: found '{}'; allowed: {}", field, name, fmt::join(names, ", ")));
+  }
+  return *found;
+}
+
+region::RegionView view_of(const v1::RegionView& message, const std::string& where) {
+  return {named(operation_named(message.operation()), where + ".operation", message.operation(),
+                kOperationNames),
+          named(data_type_named(message.type()), where + ".type", message.type(), kTypeNames)};
+}
+
 region::MemberSpec member_of(const v1::RegionMember& message, const std::string& where,
                              const config::Config& config) {
   region::MemberSpec member;
@@ -64,7 +103,8 @@ region::MemberSpec member_of(const v1::RegionMember& message, const std::string&
   member.base = message.base();
   member.key = message.key();
   take(message.ack_timeout(), member.ack_timeout);
-  member.right = message.reads_only() ? region::Right::nothing : region::Right::write;
+  member.right = right_of(message);
+  take(message.reads(), member.reads);
   return member;
 }
 
@@ -79,7 +119,9 @@ v1::RegionMember message_of(const region::MemberSpec& member, const config::Conf
   message.set_base(member.base);
   message.set_key(member.key);
   message.set_ack_timeout(member.ack_timeout);
-  message.set_reads_only(member.right == region::Right::nothing);
+  message.set_reads_only(!region::allows(member.right, region::Right::write));
+  message.set_writes_only(!region::allows(member.right, region::Right::read));
+  message.set_reads(member.reads);
   return message;
 }
 
@@ -91,6 +133,10 @@ control::WantedRegion region_of(const v1::Region& message, const config::Config&
   spec.bytes = message.bytes();
   take(message.mtu(), spec.mtu);
   take(message.window(), spec.window);
+  take(message.entries(), spec.entries);
+  for (int number = 0; number < message.views_size(); ++number) {
+    spec.views.push_back(view_of(message.views(number), fmt::format("views[{}]", number)));
+  }
   take(ms_of(message.patience()), spec.patience_ms);
   take(ms_of(message.forming()), spec.forming_ms);
   spec.loopback = message.loopback() ? region::Loopback::on : region::Loopback::off;
@@ -110,6 +156,7 @@ void write(const control::MadeRegion& made, const config::Config& config, v1::He
   message.set_mac(wire::to_string(config.regions->mac));
   message.set_base(made.birth.base);
   message.set_key(made.birth.multicast_key);
+  message.mutable_view_keys()->Assign(made.birth.view_keys.begin(), made.birth.view_keys.end());
   for (const region::MemberBirth& member : made.birth.members) {
     v1::RegionEnd& end = *message.add_ends();
     end.set_queue_pair(member.queue_pair);
@@ -124,6 +171,12 @@ void write(const control::MadeRegion& made, const config::Config& config, v1::He
   region.set_patience(made.spec.patience_ms / kMsPerSecond);
   region.set_forming(made.spec.forming_ms / kMsPerSecond);
   region.set_tenant(made.tenant);
+  region.set_entries(made.spec.entries);
+  for (const region::RegionView& view : made.spec.views) {
+    v1::RegionView& message_view = *region.add_views();
+    message_view.set_operation(std::string(name_of(view.operation)));
+    message_view.set_type(std::string(name_of(view.type)));
+  }
   for (const region::MemberSpec& member : made.spec.members) {
     *region.add_members() = message_of(member, config);
   }
