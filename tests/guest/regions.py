@@ -21,8 +21,10 @@ from scenarios import PLAIN, expect, scenario
 
 MEMBER = "build/tests/support/example_region"
 CLIENT = REPOSITORY / "tests/smoke/control_client.py"
-BYTES = 64 << 10  # of docs/examples/region.c
+BYTES = (64 << 10) + 4 * 8192  # of docs/examples/region.c
+VIEWS = [{"operation": "sum", "type": "f32"}, {"operation": "sum", "type": "i32"}]  # likewise
 MESSAGES = 60
+READS = 3 * (MESSAGES // 2 + (MESSAGES // 2 + 2) * 4)  # of all members: behind each message one, or a view in four pieces
 PATIENCE_S = 4
 GONE = 2  # the guest that falls silent
 LATE_S = 6  # by which emulated guests on a busy machine may hear later; without the switch's word they would not hear at all
@@ -32,7 +34,7 @@ USED_S = 2.0  # for which all write before
 @contextlib.contextmanager
 def held(lab: Lab, members: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
     """A call HoldRegion, and its first answer."""
-    wanted = {"bytes": BYTES, "loopback": True, "patience": PATIENCE_S, "members": members}
+    wanted = {"bytes": BYTES, "loopback": True, "patience": PATIENCE_S, "views": VIEWS, "members": members}
     call = subprocess.Popen([sys.executable, str(CLIENT), f"unix:{lab.weir.control_socket}", "hold-region",
                              json.dumps({"region": wanted})], stdout=subprocess.PIPE, text=True)
     try:
@@ -57,7 +59,8 @@ def start(lab: Lab, messages: int) -> list[Job]:
 def tell(lab: Lab, answer: dict[str, Any]) -> None:
     for guest, end in zip(lab.guests, answer["ends"], strict=True):
         token = base64.b64decode(end["token"]).hex()
-        line = f"{answer['ip']} {end['queue_pair']} {end.get('first_psn', 0)} {answer['base']} {answer['key']} {token}"
+        line = (f"{answer['ip']} {end['queue_pair']} {end.get('first_psn', 0)} {answer['base']} {answer['key']} {token} "
+                f"{' '.join(str(key) for key in answer['view_keys'])}")
         guest.control(f"echo {line} > /run/region.tmp; mv /run/region.tmp /run/region.told")
 
 
@@ -71,8 +74,9 @@ def region_row(lab: Lab) -> dict[str, Any]:
 
 @scenario(PLAIN, needs_weir=True, programs=(MEMBER,))
 def region_multicast(lab: Lab) -> str:
-    """Three guests write to all at random places over links that lose; then all memories are equal. One falls silent: the
-    others get a fatal error when patience is over, and who holds the region hears why."""
+    """Three guests write to all at random places over links that lose, and read sums of all members' numbers between: these
+    have the exact bits, which the guests check. In the end all memories are equal. One falls silent: the others get a fatal
+    error when patience is over, and who holds the region hears why."""
     for guest in lab.guests:
         guest.netem_both_ways("loss 3%")
     jobs = start(lab, MESSAGES)
@@ -86,7 +90,10 @@ def region_multicast(lab: Lab) -> str:
             expect(job.wait(30.0).status == 0, f"a member failed: {job.output}")
     expect(len(sums) == 1, f"the memories differ: {sums}")
     expect(min(lost) > 0 and row["again"] > 0, f"nothing was lost: {lost}, {row}")
-    return f"equal after {row['accepted']} packets, {row['copies']} copies, {row['again']} again; lost {lost}; {fall_silent(lab)}"
+    expect(row["reads"] >= READS and row["folds_again"] > 0 and row["member_reads_again"] > 0, f"READs: {row}")
+    return (f"equal after {row['accepted']} packets, {row['copies']} copies, {row['again']} again; {row['reads']} READs by "
+            f"{row['folds']} packets, {row['folds_again']} again, {row['member_reads_again']} of {row['member_reads']} READs of "
+            f"members again; lost {lost}; {fall_silent(lab)}")
 
 
 def fall_silent(lab: Lab) -> str:

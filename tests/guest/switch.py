@@ -296,7 +296,7 @@ def weir_configuration(ports: Mapping[str, str], link_mtu: int, rings: Sequence[
         "  - { id: 0, roles: [control], idle: sleep }",
         "  - { id: 1, roles: [rx, worker, tx], idle: sleep }",
         f'control: {{ listen: ["unix:{DPDK_RUNTIME / file_prefix / CONTROL_SOCKET}"] }}',
-        f'regions: {{ address: {REGIONS_IP}, mac: "02:57:45:00:00:01", rooms: {{ regions: 4, members: 16, frames: 1024 }} }}',
+        f'regions: {{ address: {REGIONS_IP}, mac: "02:57:45:00:00:01", rooms: {{ regions: 4, members: 16, frames: 1024, entries: 64 }} }}',
     ]
     if rings:
         lines += ["rings:", *rings]
