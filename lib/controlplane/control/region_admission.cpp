@@ -86,7 +86,7 @@ void check_address(const region::RegionSpec& spec, std::size_t member, const wir
 /// For each member, what it has to acknowledge of all members' windows: no room of the file bounds
 /// that.
 void check_records(const region::RegionSpec& spec) {
-  constexpr std::uint64_t most = 1 << 23; // a quarter of a GiB
+  constexpr std::uint64_t most = 1 << 23; // a quarter of a GiB, or half of one with views
   const std::uint64_t records = spec.members.size() * spec.members.size() * spec.window;
   if (records > most) {
     throw NoRoomForRegion(

@@ -116,11 +116,14 @@ class PullTable {
   template <typename GiveUp>
   void take(std::uint32_t slot, GiveUp&& give_up) {
     unlink(slot);
-    for (std::uint16_t member = 0; member < members_; ++member) {
+    const Entry& entry = entries_[slot];
+    unsigned here = entry.piece.bytes == 0 ? 0 : members_ - entry.missing;
+    for (std::uint16_t member = 0; here != 0; ++member) {
       if (frame::Frame*& frame = frame_of(slot, member); frame != nullptr) {
         give_up(*frame);
         frame = nullptr;
         --held_;
+        --here;
       }
     }
     free_.push_back(slot);

@@ -10,7 +10,7 @@
 namespace weir::region {
 namespace {
 
-constexpr std::int32_t kOld = 1 << 22; // half of the PSNs that have an order
+constexpr std::int32_t kOld = 3 << 21; // so far back PSNs have an order; more than all READs take
 
 Part part_of(std::uint32_t packet, std::uint32_t first, std::uint32_t end) {
   if (packet == first) {

@@ -120,7 +120,7 @@ void Region::send_read(std::uint16_t target, const Requester::Due& due, frame::I
   member.speech.read(*frame, {spec.base + piece.offset, spec.key}, piece.bytes, due.psn);
   ++counters_.member_reads;
   counters_.member_reads_again += due.copy.is_again ? 1 : 0;
-  outlet_.send(*frame, *member.port, now);
+  outlet_.send(*frame, *this, *member.port, now);
 }
 
 /// It belongs to the READ with its PSN, and to no other (P3).
@@ -176,7 +176,7 @@ void Region::respond(std::uint16_t reader, const Answer& answer, std::uint32_t m
       member.speech.begin_response(*frame, opcode_of(answer.part), answer.psn, message_sequence);
   fold(answer, reader, payload);
   member.speech.end_response(*frame, payload, answer.bytes);
-  outlet_.send(*frame, *member.port, now);
+  outlet_.send(*frame, *this, *member.port, now);
 }
 
 /// In the order of members (docs/protocol.md §2).
@@ -203,18 +203,21 @@ void Region::cut_off(std::uint16_t reader, std::uint32_t psn, frame::Instant now
   const std::uint8_t* const payload = member.speech.begin_response(
       *frame, wire::Opcode::read_response_last, psn, member.asked.message_sequence());
   member.speech.end_response(*frame, payload, 0);
-  outlet_.send(*frame, *member.port, now);
+  outlet_.send(*frame, *this, *member.port, now);
   member.cut_off_at = wire::psn_add(psn, 1);
   say(reader, wire::nak_syndrome(member.farewell), *member.cut_off_at, now);
 }
 
-/// Of a region that has ended. An entry is one piece.
+/// Of a region that has ended. An entry is one piece, and so much work as its frames and one more.
 void Region::drop_entries(std::size_t most, frame::Instant now) {
-  const std::uint64_t held = table_.held();
+  std::size_t done = 0;
+  const auto drop = [&](frame::Frame& frame) {
+    outlet_.drop(frame, DropReason::region_ended, now);
+    ++done;
+  };
   for (std::uint16_t reader = 0; reader < members(); ++reader) {
-    while (table_.entries_of(reader) != 0 && held - table_.held() < most) {
-      table_.take_first(
-          reader, [&](frame::Frame& frame) { outlet_.drop(frame, DropReason::region_ended, now); });
+    for (; table_.entries_of(reader) != 0 && done < most; ++done) {
+      table_.take_first(reader, drop);
     }
   }
 }

@@ -28,7 +28,7 @@ bool has_range(const RegionSpec& spec, std::uint64_t offset, std::uint64_t bytes
 Responder::Responder(const RegionSpec& spec, const MemberSpec& member)
     : spec_(spec), member_(member), requests_(spec.window + kHelloPackets + member.reads),
       reader_(spec.mtu, member.reads), expected_(member.first_psn), unanswered_(expected_),
-      furthest_(expected_), previous_(wire::psn_add(expected_, -1)), written_(previous_) {}
+      furthest_(expected_), previous_(wire::psn_add(expected_, -1)), acknowledged_(previous_) {}
 
 bool Responder::hear(std::uint32_t psn) {
   const bool goes_back = !wire::psn_before(previous_, psn);
@@ -170,14 +170,21 @@ std::uint32_t Responder::answer_read(std::uint64_t now) {
       requests_.pop();
     }
     reader_.forget_old(unanswered_);
+    keep_acknowledged_near();
   }
   return message_sequence_;
 }
 
+/// A member that only reads leaves its last WRITE behind, until PSNs have no order any more.
+void Responder::keep_acknowledged_near() {
+  if (wire::psn_distance(acknowledged_, unanswered_) > kMostBehind) {
+    acknowledged_ = reader_.psn_below_all().value_or(acknowledged_);
+  }
+}
+
 /// Soft-RoCE completes a READ without data by an ACK that names one of its PSNs.
 std::uint32_t Responder::acknowledged() const {
-  const bool is_far = wire::psn_distance(written_, unanswered_) > kMostBehind;
-  return is_far || is_answering_again() ? reader_.psn_below_all().value_or(written_) : written_;
+  return is_answering_again() ? reader_.psn_below_all().value_or(acknowledged_) : acknowledged_;
 }
 
 void Responder::push(const Request& request, std::uint32_t packets, std::uint64_t now) {
@@ -199,7 +206,7 @@ bool Responder::advance(std::uint64_t now) {
   while (!requests_.empty() && !is_turn_of_read() && requests_.front().missing == 0) {
     const Request& request = requests_.front();
     assert(request.frame == nullptr && request.psn == unanswered_);
-    written_ = unanswered_;
+    acknowledged_ = unanswered_;
     unanswered_ = wire::psn_add(unanswered_, 1);
     --held_;
     message_sequence_ = wire::psn_add(message_sequence_, request.ends ? 1 : 0);

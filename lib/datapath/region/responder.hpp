@@ -142,6 +142,7 @@ class Responder {
   };
 
   bool may_ask() const;
+  void keep_acknowledged_near();
 
   bool waits() const { return !requests_.empty() || is_answering_again(); }
 
@@ -160,7 +161,8 @@ class Responder {
   std::uint32_t unanswered_; // A
   std::uint32_t furthest_;   // behind the last PSN that was heard of
   std::uint32_t previous_;   // PSN of the packet before
-  std::uint32_t written_;    // PSN of the newest answered packet of a WRITE
+  std::uint32_t
+      acknowledged_; // PSN of the newest answered packet of a WRITE, or one below all READs
   std::uint32_t message_sequence_ = 0;
   std::size_t held_ = 0;
   std::uint64_t spoke_ns_ = 0; // the last answer, or the first packet that waits for one

@@ -87,6 +87,7 @@ std::string find_defect(const RegionSpec& spec) {
       {"forming (ms)", spec.forming_ms, 1, 86'400'000},
       {"views", spec.views.size(), 0, kMostViews},
       {"entries", spec.entries, 1, kMostEntries},
+      {"entries times members", entries_of(spec) * spec.members.size(), 0, kMostPlaces},
   };
   if (std::string excess = find_excess(where, limits); !excess.empty()) {
     return excess;

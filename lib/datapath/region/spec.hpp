@@ -67,6 +67,8 @@ inline constexpr std::uint32_t kMostWindow = 4096;
 inline constexpr std::uint32_t kMostReads = 16;
 inline constexpr std::size_t kMostViews = 16;
 inline constexpr std::uint32_t kMostEntries = 4096;
+/// Entries times members: a READ that is repeated may have them all given anew.
+inline constexpr std::uint64_t kMostPlaces = 1 << 16;
 /// Of one READ, in packets. So all PSNs between the oldest of kMostReads READs and the newest
 /// request have an order.
 inline constexpr std::uint32_t kMostReadPackets = (1 << 22) / kMostReads;
