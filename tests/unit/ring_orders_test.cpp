@@ -68,7 +68,7 @@ class Gate {
   bool is_reached_ = false;
 };
 
-Gate& gate() {
+Gate& door() {
   static Gate one;
   return one;
 }
@@ -84,7 +84,7 @@ thread_local bool waits_for_memory = false;
 } // namespace
 
 extern "C" int fsync(int file) {
-  gate().pass();
+  door().pass();
   return static_cast<int>(syscall(SYS_fsync, file));
 }
 
@@ -260,9 +260,9 @@ const std::vector<NamedOrder> kOrders{
 /// "done": it was carried out.
 std::string outcome_beside(const std::function<void()>& making,
                            const std::function<void()>& order) {
-  gate().shut();
+  door().shut();
   auto made = std::async(std::launch::async, making);
-  gate().wait_until_reached();
+  door().wait_until_reached();
   auto ordered = std::async(std::launch::async, [&order]() -> std::string {
     try {
       order();
@@ -272,7 +272,7 @@ std::string outcome_beside(const std::function<void()>& making,
     }
   });
   ordered.wait_for(kForTheQuestion);
-  gate().open();
+  door().open();
   made.get();
   return ordered.get();
 }
