@@ -70,6 +70,7 @@ std::string_view why_unreachable(DropReason reason) {
   case DropReason::region_request:
   case DropReason::region_key:
   case DropReason::region_ghost:
+  case DropReason::region_response:
   case DropReason::region_ended:
   case DropReason::region_queue_full:
     return "there are no regions (region_test)";
