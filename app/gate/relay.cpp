@@ -30,6 +30,7 @@ namespace {
 
 using grpc::ByteBuffer;
 
+constexpr int kCallsPerStream = 2; // one that has ended for the client may still end here
 constexpr std::size_t kMostBytes = std::size_t{32} << 20; // of a connection, in gRPC's account
 
 /// A call of the client's and the service's call for it. Deletes itself when both are done.
@@ -195,7 +196,7 @@ class Refused : public grpc::ServerGenericBidiReactor {
 class Service : public grpc::CallbackGenericService {
  public:
   Service(std::string address, const Profile& profile, std::shared_ptr<grpc::Channel> to_service)
-      : address_(std::move(address)), most_calls_(profile.calls_at_once),
+      : address_(std::move(address)), most_calls_(kCallsPerStream * profile.calls_at_once),
         stub_(std::move(to_service)), rate_(profile.calls_per_second) {}
 
   grpc::ServerGenericBidiReactor*
