@@ -130,6 +130,24 @@ TEST(RegionLines, OneRegionAloneWaitsForNobody) {
   EXPECT_EQ(region.counters().accepted, 100U);
 }
 
+/// As long as it sends nothing, a ring alone goes its straight way through full bursts.
+TEST(RegionLines, ASilentRegionTakesNoRingOffItsWay) {
+  RingJob job = four_ranks();
+  World world({&job});
+  Members members = members_of(1);
+  world.open(members);
+  world.crowd();
+  EXPECT_FALSE(world.fixture.inside().queue().is_open()) << "it has just sent its hellos";
+  for (unsigned burst = 0; burst < 64; ++burst) {
+    world.crowd();
+  }
+  EXPECT_TRUE(world.fixture.inside().queue().is_open());
+  world.write(members, 1);
+  EXPECT_EQ(world.fixture.accounting().queued, 0U) << "the first goes straight through";
+  world.crowd();
+  EXPECT_FALSE(world.fixture.inside().queue().is_open());
+}
+
 /// V9 at the worker.
 TEST(RegionLines, AFloodTakesNothingFromAnotherRegion) {
   World world({});

@@ -805,6 +805,7 @@ class Pair {
     if (network_.now() < next_) {
       return;
     }
+    network_.expect(stage::Backlog::likely); // as before each burst
     network_.serve(1);
     if (flooder_.host(1).is_open()) {
       flooder_.host(2).die();

@@ -284,8 +284,10 @@ config::PortConfig port_with(std::uint16_t descriptors) {
 /// does.
 std::vector<std::uint32_t> rooms(std::size_t rings, const std::vector<config::Role>& first,
                                  const std::vector<config::Role>& second,
-                                 std::vector<config::TenantConfig> tenants = {}) {
+                                 std::vector<config::TenantConfig> tenants = {},
+                                 std::optional<config::RegionsConfig> regions = {}) {
   config::Config config;
+  config.regions = std::move(regions);
   config.ports = {port_with(1024), port_with(512)};
   config.lcores.push_back({.id = 1, .roles = first});
   if (!second.empty()) {
@@ -311,6 +313,11 @@ TEST(Placement, HasRoomWhereRingsWaitForOneAnother) {
               ElementsAre(2 * 1536));
   EXPECT_THAT(rooms(1, {rx, worker, tx}, {}, {{.name = "red", .rings = 1}}), ElementsAre(0));
   EXPECT_THAT(rooms(2, {rx, tx}, {worker}), ElementsAre(0, 8192));
+  const config::RegionsConfig one_region{.rooms = {.regions = 1}};
+  EXPECT_THAT(rooms(0, {rx, worker, tx}, {}, {}, one_region), ElementsAre(0));
+  EXPECT_THAT(rooms(1, {rx, worker, tx}, {}, {}, one_region), ElementsAre(2 * 1536));
+  EXPECT_THAT(rooms(0, {rx, worker, tx}, {}, {}, config::RegionsConfig{.rooms = {.regions = 2}}),
+              ElementsAre(2 * 1536));
 }
 
 } // namespace

@@ -96,7 +96,8 @@ std::uint64_t frames_queued_at(const config::PortConfig& port) {
 namespace {
 
 bool somebody_waits(const config::Config& config) {
-  return config.rings.size() + config.spare.rings > 1 ||
+  const std::size_t regions = config.regions ? config.regions->rooms.regions : 0;
+  return config.rings.size() + config.spare.rings + regions > 1 ||
          std::ranges::any_of(config.tenants, [](const config::TenantConfig& tenant) {
            return tenant.packets_per_second.has_value();
          });

@@ -39,13 +39,16 @@ RegionSeen outline_of(const region::Region& region, const std::string& tenant, s
 }
 
 /// While its lcore stands still.
-void observe(const region::Region& region, const stage::FairQueue& lines, RegionSeen& seen) {
+void observe(const region::Region& region, const stage::Worker& worker, RegionSeen& seen) {
   const frame::Instant now = lcore::Clock().now();
   seen.state = region.state();
   seen.why_ended = region.why_ended();
   seen.culprit = region.culprit();
   seen.counters = region.counters();
-  seen.line = stage::snapshot_line(lines, lines.line_of_region(region.line()));
+  if (worker.regions().with_id(seen.spec.id) == &region) { // else its line may be another's
+    const stage::FairQueue& lines = worker.queue().lines();
+    seen.line = stage::snapshot_line(lines, lines.line_of_region(region.line()));
+  }
   seen.held = region.held();
   seen.entries_used = region.entries_used();
   for (std::uint16_t member = 0; member < seen.members.size(); ++member) {
@@ -117,7 +120,7 @@ void RegionAdmin::enter(const MadeRegion& plan, std::unique_ptr<region::Region> 
                        Record{.tenant = plan.tenant, .place = free_place(), .region = made.get()});
   try {
     const Quiesce quiesced(chassis_.lcores);
-    share_rates({}, lock, quiesced);
+    share_rates(lock, quiesced);
     chassis_.worker_of_regions(quiesced).adopt_region(
         std::move(made), chassis_.tenants.number_of(plan.tenant), lcore::Clock().now());
   } catch (...) {
@@ -127,16 +130,11 @@ void RegionAdmin::enter(const MadeRegion& plan, std::unique_ptr<region::Region> 
   planned_.erase(id);
 }
 
-/// Among the tenants that have regions, but for those `forgotten`: members of one that has ended
-/// still send.
-void RegionAdmin::share_rates(const std::vector<std::unique_ptr<region::Region>>& forgotten,
-                              const WriterLock& lock, const Quiesce& quiesced) {
+/// Among the tenants that have regions, ended ones too, whose members still send.
+void RegionAdmin::share_rates(const WriterLock& lock, const Quiesce& quiesced) {
   std::set<std::string> holders;
   for (const auto& entry : records_) {
-    const Record& record = entry.second;
-    if (!std::ranges::count(forgotten, record.region, &std::unique_ptr<region::Region>::get)) {
-      holders.insert(record.tenant);
-    }
+    holders.insert(entry.second.tenant);
   }
   std::set<std::string>& known = chassis_.region_holders.change(lock, quiesced);
   if (holders != known) {
@@ -277,19 +275,22 @@ RegionAdmin::Remains RegionAdmin::note_ends(const WriterLock& lock) {
     const Quiesce quiesced(chassis_.lcores);
     for (auto& [id, seen] : ended) {
       region::Region& region = *records_.at(id).region;
-      observe(region, chassis_.worker_of_regions(quiesced).queue().lines(), seen);
+      observe(region, chassis_.worker_of_regions(quiesced), seen);
       remains.storage.push_back(region.give_storage());
     }
     forget_surplus(ended, quiesced);
     remains.forgotten = chassis_.worker_of_regions(quiesced).regions().take_forgotten();
-    share_rates(remains.forgotten, lock, quiesced);
+    for (const auto& region :
+         remains.forgotten) { // first: what follows may throw, and they go then
+      records_.erase(region->spec().id);
+    }
+    share_rates(lock, quiesced);
   }
   for (auto& [id, seen] : ended) {
-    records_.at(id).forgotten_ns =
-        lcore::Clock().now().ns + seen.spec.patience_ms * frame::kNsPerMs;
-  }
-  for (const auto& region : remains.forgotten) { // first: what follows may throw, and they go then
-    records_.erase(region->spec().id);
+    if (const auto record = records_.find(id); record != records_.end()) {
+      record->second.forgotten_ns =
+          lcore::Clock().now().ns + seen.spec.patience_ms * frame::kNsPerMs;
+    }
   }
   for (const auto& [id, region] : ended) {
     note_end(region);
@@ -383,7 +384,7 @@ std::vector<RegionSeen> RegionAdmin::regions(const Principal& principal) const {
   }
   const Quiesce quiesced(chassis_.lcores);
   for (std::size_t place = 0; place < all.size(); ++place) {
-    observe(*regions[place], chassis_.worker_of_regions(quiesced).queue().lines(), all[place]);
+    observe(*regions[place], chassis_.worker_of_regions(quiesced), all[place]);
   }
   return all;
 }

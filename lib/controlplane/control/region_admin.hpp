@@ -102,8 +102,7 @@ class RegionAdmin {
                    const WriterLock& lock) const;
   std::unique_ptr<region::Region> make(const MadeRegion& plan) const;
   void enter(const MadeRegion& plan, std::unique_ptr<region::Region> made);
-  void share_rates(const std::vector<std::unique_ptr<region::Region>>& forgotten,
-                   const WriterLock& lock, const lcore::Quiesce& quiesced);
+  void share_rates(const WriterLock& lock, const lcore::Quiesce& quiesced);
   Records::iterator record_of(std::uint32_t id, const Principal& principal);
   [[nodiscard]] Remains note_ends(const WriterLock& lock);
   std::map<std::uint32_t, RegionSeen> outlines_of_news() const;

@@ -52,6 +52,7 @@ class Queue {
 
   /// A RoCE packet to the regions' address.
   void accept_for_region(frame::Frame& frame, frame::Instant now) {
+    bursts_of_regions_ = kBurstsOfRegions;
     if (is_open_) [[likely]] {
       return pass_to_region(frame, now);
     }
@@ -87,11 +88,17 @@ class Queue {
   const FairQueue& lines() const { return lines_; }
 
  private:
+  // Some of no region's frames lie between two of one that shares the worker with a busy ring.
+  static constexpr unsigned kBurstsOfRegions = 64;
+
   /// Frames between ring neighbours have a pair.
   static bool is_for_region(const frame::Frame& frame) { return frame.pair == 0; }
 
-  bool is_shared() const {
-    return lines_.room() != 0 && sharers_ + region_.table().regions().size() > 1;
+  /// Regions that send nothing take no ring off its straight way.
+  bool is_shared() {
+    const std::size_t regions = bursts_of_regions_ == 0 ? 0 : region_.table().regions().size();
+    bursts_of_regions_ -= bursts_of_regions_ == 0 ? 0 : 1;
+    return lines_.room() != 0 && sharers_ + regions > 1;
   }
 
   void pass(frame::Frame& frame, frame::Instant now) {
@@ -115,7 +122,8 @@ class Queue {
 
   bool is_open_ = true;
   bool is_crowded_ = false;
-  std::size_t sharers_ = 0; // ring groups
+  std::size_t sharers_ = 0;        // ring groups
+  unsigned bursts_of_regions_ = 0; // full ones in which regions still count as sharers
   FairQueue& lines_;
   const ring::CurrentRings& current_;
   RingStates& rings_;
