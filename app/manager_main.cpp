@@ -4,6 +4,7 @@
 
 #include "complaint.hpp"
 #include "exit_status.hpp"
+#include "file_limit.hpp"
 #include "manager/certificate_ends.hpp"
 #include "manager/kept_answer.hpp"
 #include "manager/manager.hpp"
@@ -16,7 +17,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,6 @@
 #include <optional>
 #include <pthread.h>
 #include <string>
-#include <sys/resource.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,6 +35,7 @@ namespace {
 using namespace weir;
 using app::kExitFailure;
 using app::kExitUsage;
+using app::raise_file_limit;
 using app::UsageError;
 
 constexpr int kExitFenced = 3;
@@ -151,17 +151,8 @@ class SignalWaiter {
   std::thread thread_;
 };
 
-/// Callers by the network have 1024, by Unix sockets 256; then switches and the store.
-void raise_limit_of_files() {
-  constexpr rlim_t most = 65536; // as config/weir-manager.service.in has it
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, most));
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int lead(const manager::Config& config, jobs::Origin origin) {
-  raise_limit_of_files();
+  raise_file_limit(); // callers by the network have 1024, by Unix sockets 256; then switches
   const sigset_t signals = block_signals();
   manager::Manager manager(config, origin, note);
   std::optional<Pages> pages;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "process_limits.hpp"
 
+#include "file_limit.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,21 +17,17 @@
 namespace weir::app {
 namespace {
 
-constexpr rlim_t kMostFiles = 65536; // as config/weir.service.in has it
 constexpr rlim_t kFiles = 256;       // EAL, the control service and its callers, metrics
 constexpr rlim_t kFilesOfPort = 8;   // of a virtual device
 constexpr std::size_t kThreads = 32; // EAL's, gRPC's, those that look once a second
 
 void check_files(std::size_t ports) {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kMostFiles));
-  setrlimit(RLIMIT_NOFILE, &limit);
-  if (const rlim_t needed = kFiles + kFilesOfPort * ports; limit.rlim_cur < needed) {
+  const rlim_t limit = raise_file_limit();
+  if (const rlim_t needed = kFiles + kFilesOfPort * ports; limit < needed) {
     throw std::runtime_error(
         fmt::format("found a limit of {} open files; allowed: at least {} for {} "
                     "ports (ulimit -Hn, a service's LimitNOFILE)",
-                    limit.rlim_cur, needed, ports));
+                    limit, needed, ports));
   }
 }
 

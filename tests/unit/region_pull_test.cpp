@@ -17,6 +17,8 @@ using network::LinkTraits;
 using network::Ppm;
 using region_test::Bytes;
 using region_test::calm_plan;
+using region_test::draw_faults;
+using region_test::draw_first_psn;
 using region_test::Host;
 using region_test::kMtu;
 using region_test::Plan;
@@ -803,13 +805,12 @@ Plan random_plan(std::uint64_t seed) {
     plan.starts[member] = 1000 + dice.below(dice.pick({1U, 100'000U}));
     plan.spec.members[member].reads =
         dice.pick({std::uint8_t{1}, std::uint8_t{2}, std::uint8_t{4}});
-    plan.spec.members[member].first_psn = static_cast<std::uint32_t>(
-        dice.chance(50 * kPercent) ? 0xffffff - dice.below(60) : dice.below(1 << 24));
+    plan.spec.members[member].first_psn = draw_first_psn(dice);
     link.spread = 60'000;
-    link.late = static_cast<Ppm>(is_bad ? dice.below(11) * kPercent : 0);
-    link.loss = static_cast<Ppm>(is_bad ? dice.below(10) * kPercent : 0);
-    link.duplication = static_cast<Ppm>(is_bad ? dice.below(11) * kPercent : 0);
-    link.corruption = static_cast<Ppm>(is_bad ? dice.below(3) * kPercent : 0);
+    link.late = 0;
+    if (is_bad) {
+      draw_faults(link, dice);
+    }
     link.order = dice.pick({LinkTraits::Order::kept, LinkTraits::Order::free});
     add_requests(plan, member, dice);
   }

@@ -628,13 +628,12 @@ Plan random_plan(std::uint64_t seed) {
     LinkTraits& link = plan.links[member];
     plan.stacks[member] = dice.pick({endpoint::Stack::ibta, endpoint::Stack::soft_roce});
     plan.starts[member] = 1000 + dice.below(dice.pick({1u, 100'000u, 30'000'000u}));
-    plan.spec.members[member].first_psn = static_cast<std::uint32_t>(
-        dice.chance(50 * kPercent) ? 0xffffff - dice.below(60) : dice.below(1 << 24));
+    plan.spec.members[member].first_psn = draw_first_psn(dice);
     link.spread = 60'000;
-    link.late = static_cast<Ppm>(is_bad ? dice.below(11) * kPercent : 0);
-    link.loss = static_cast<Ppm>(is_bad ? dice.below(10) * kPercent : 0);
-    link.duplication = static_cast<Ppm>(is_bad ? dice.below(11) * kPercent : 0);
-    link.corruption = static_cast<Ppm>(is_bad ? dice.below(3) * kPercent : 0);
+    link.late = 0;
+    if (is_bad) {
+      draw_faults(link, dice);
+    }
     link.order = dice.pick({LinkTraits::Order::kept, LinkTraits::Order::free});
   }
   if (dice.chance(50 * kPercent)) {

@@ -514,6 +514,19 @@ inline Bytes random_bytes(std::size_t count, Dice& dice) {
   return bytes;
 }
 
+/// As often near the wrap as anywhere.
+inline std::uint32_t draw_first_psn(Dice& dice) {
+  return static_cast<std::uint32_t>(dice.chance(50 * kPercent) ? 0xffffff - dice.below(60)
+                                                               : dice.below(1 << 24));
+}
+
+inline void draw_faults(LinkTraits& link, Dice& dice) {
+  link.late = static_cast<Ppm>(dice.below(11) * kPercent);
+  link.loss = static_cast<Ppm>(dice.below(10) * kPercent);
+  link.duplication = static_cast<Ppm>(dice.below(11) * kPercent);
+  link.corruption = static_cast<Ppm>(dice.below(3) * kPercent);
+}
+
 /// Links without a fault, members that are there from the beginning, and nothing to write.
 inline Plan calm_plan(std::uint16_t members, std::uint16_t first_port = 0) {
   Plan plan;

@@ -23,8 +23,6 @@ using Milliseconds = Doors::Milliseconds;
 
 // Calls under way get so long at the end.
 constexpr Milliseconds kLastCalls{500};
-// How often it is looked whether the gate runs.
-constexpr Milliseconds kPeriod{1000};
 // When descriptors or memory have run out: the caller still waits, and poll() would return at once.
 constexpr Milliseconds kPause{100};
 

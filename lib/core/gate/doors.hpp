@@ -22,6 +22,9 @@ class Doors {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
+  /// How often it is looked whether the gate runs: no serve() is longer.
+  static constexpr Milliseconds kPeriod{1000};
+
   struct Places {
     std::vector<std::string> local;  // paths of Unix sockets
     std::vector<std::string> remote; // "ADDRESS:PORT", IPv6 in brackets
@@ -37,9 +40,9 @@ class Doors {
   /// The server that is built has this as its only way in, and bounds what a connection takes.
   void lead_to(grpc::ServerBuilder& builder);
 
-  /// Lets in who comes, for so long at most, and looks after the gate. For one thread, which comes
-  /// again and again. False: they are closed.
-  bool serve(Milliseconds longest);
+  /// Lets in who comes, for so long at most, and never longer than kPeriod, and looks after the
+  /// gate. For one thread, which comes again and again. False: they are closed.
+  bool serve(Milliseconds longest = kPeriod);
 
   /// serve() comes back, and lets nobody in any more. Any thread.
   void close();

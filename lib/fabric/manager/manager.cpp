@@ -32,7 +32,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{200}; // at the time, where nothing else happens
 constexpr std::chrono::milliseconds kNoWait{0};
-constexpr std::chrono::milliseconds kDoorPeriod{1'000};
 constexpr std::chrono::seconds kViewPatience{2};
 constexpr std::chrono::seconds kStoreLearns{3};            // that another one leads
 constexpr std::size_t kMostBytes = std::size_t{512} << 20; // of all connections
@@ -232,7 +231,7 @@ void Manager::Parts::start_server() {
     throw std::runtime_error("listen: gRPC does not start its server");
   }
   doorkeeper = std::thread([this] {
-    while (doors.serve(kDoorPeriod)) {
+    while (doors.serve()) {
     }
   });
 }

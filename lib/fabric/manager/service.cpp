@@ -138,17 +138,15 @@ struct Service::Asker {
   Outcome refused;
 };
 
-Service::Asker Service::asker_of(const grpc::CallbackServerContext& context, Door door) const {
+Service::Asker Service::asker_of(const gate::Peer& peer, Door door) const {
   try {
-    return {caller_of(gate::peer_of(context), config_, door), {}};
+    return {caller_of(peer, config_, door), {}};
   } catch (const jobs::Loop::Refused& refused) {
     return {std::nullopt, {refused.code(), refused.what()}};
   }
 }
 
-std::optional<Outcome> Service::not_taken(const grpc::CallbackServerContext& context,
-                                          Mailbox::Work work) {
-  const gate::Peer peer = gate::peer_of(context);
+std::optional<Outcome> Service::not_taken(const gate::Peer& peer, Mailbox::Work work) {
   if (peer.is_local) { // root and the manager's own user are never turned away
     mailbox_.add(std::move(work));
     return std::nullopt;
@@ -246,9 +244,10 @@ grpc::ServerWriteReactor<v1::JobEvent>* Service::HoldJob(grpc::CallbackServerCon
     holder = new Holder(*this, call);
     holders_[call] = holder;
   }
+  const gate::Peer peer = gate::peer_of(*context);
   const auto refused =
-      not_taken(*context, [this, call, asker = asker_of(*context, door_of(request->allocation())),
-                           request = *request] {
+      not_taken(peer, [this, call, asker = asker_of(peer, door_of(request->allocation())),
+                       request = *request] {
         if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {
           end(call, no_leader());
         } else if (asker.caller) {
@@ -309,8 +308,9 @@ template <typename Work>
 grpc::ServerUnaryReactor* Service::answered(grpc::CallbackServerContext* context, Work work,
                                             Door door) {
   auto* const answer = new Answer;
+  const gate::Peer peer = gate::peer_of(*context);
   const auto refused =
-      not_taken(*context, [this, answer, asker = asker_of(*context, door), work = std::move(work)] {
+      not_taken(peer, [this, answer, asker = asker_of(peer, door), work = std::move(work)] {
         Outcome outcome;
         try {
           if (jobs::Loop* const loop = lead_.loop(); loop == nullptr) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "gate/peer.hpp"
 #include "jobs/loop.hpp"
 #include "manager/config.hpp"
 #include "manager/mailbox.hpp"
@@ -90,10 +91,9 @@ class Service : public v1::Fabric::CallbackService {
   class Holder;
   struct Asker;
 
-  Asker asker_of(const grpc::CallbackServerContext& context, Door door) const;
+  Asker asker_of(const gate::Peer& peer, Door door) const;
   /// Has the mailbox's thread do it. Nothing: it will; else why not.
-  std::optional<jobs::Outcome> not_taken(const grpc::CallbackServerContext& context,
-                                         Mailbox::Work work);
+  std::optional<jobs::Outcome> not_taken(const gate::Peer& peer, Mailbox::Work work);
   template <typename Work>
   grpc::ServerUnaryReactor* answered(grpc::CallbackServerContext* context, Work work,
                                      Door door = Door::users);
