@@ -38,14 +38,11 @@ class Call {
  public:
   Call(grpc::GenericCallbackServerContext& context, const std::string& address,
        grpc::GenericStub& stub, std::atomic<int>& calls)
-      : calls_(calls), from_client_(*this), to_service_(*this) {
+      : calls_(calls), stub_(stub), method_(context.method()), from_client_(*this),
+        to_service_(*this) {
     context_.set_deadline(context.deadline());
     name_caller(context, address);
-    stub.PrepareBidiStreamingCall(&context_, context.method(), {}, &to_service_);
-    to_service_.AddHold();             // while the client may ask
-    to_service_.AddHold();             // while the service may answer
     from_client_.StartRead(&request_); // which waits until gRPC has this reactor
-    to_service_.StartRead(&answer_);   // which waits until the call begins
   }
 
   grpc::ServerGenericBidiReactor* reactor() { return &from_client_; }
@@ -99,23 +96,45 @@ class Call {
 
   /// With the first request: one that has none costs the service nothing.
   void begin() {
-    if (!std::exchange(has_begun_, true)) {
-      to_service_.StartCall();
+    if (std::exchange(has_begun_, true)) {
+      return;
     }
+    stub_.PrepareBidiStreamingCall(&context_, method_, {}, &to_service_);
+    to_service_.AddHold(); // while the client may ask
+    to_service_.AddHold(); // while the service may answer
+    to_service_.StartRead(&answer_);
+    to_service_.StartCall();
+  }
+
+  /// Before there was a request. False: it has begun, or ended.
+  bool end_alone(const grpc::Status& status) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (has_begun_ || !std::exchange(may_ask_, false)) {
+        return false;
+      }
+    }
+    from_client_.Finish(status);
+    leave(); // in place of the service's side
+    return true;
   }
 
   void cancel() {
-    const std::lock_guard lock(mutex_);
-    begin(); // or it would never end
-    context_.TryCancel();
+    if (!end_alone(grpc::Status::CANCELLED)) {
+      context_.TryCancel();
+    }
   }
 
   void forward_request(bool is_read) {
+    if (!is_read && end_alone({grpc::StatusCode::INVALID_ARGUMENT,
+                               "found a call without a request; allowed: one that has one"})) {
+      return;
+    }
     const std::lock_guard lock(mutex_);
-    begin();
     if (!may_ask_) {
       return;
     }
+    begin();
     if (is_read) {
       to_service_.StartWrite(&request_);
     } else {
@@ -169,6 +188,8 @@ class Call {
   }
 
   std::atomic<int>& calls_;
+  grpc::GenericStub& stub_;
+  const std::string method_;
   std::atomic<int> sides_{2};
   grpc::ClientContext context_;
   FromClient from_client_;
