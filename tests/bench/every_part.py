@@ -48,6 +48,7 @@ def section_of(page: str, part: Part) -> str:
 # By part: what its cases are told apart by, and the values that must be there.
 MUST_HAVE = {
     rivals.PART: ("about", rivals.ABOUTS),
+    "region": ("about", ("broadcast", "all-gather", "reduce-scatter", "both", "flood")),
     "links": ("link", re.findall(r'\.name = "([^"]+)"', (BENCH_FOLDER / "link_kinds.hpp").read_text())),
 }
 

@@ -48,17 +48,22 @@ void FrameStock::refill() {
 
 void FrameStock::enter_sessions(const std::function<std::uint32_t(std::uint16_t)>& session_of) {
   for (rte_mbuf* mbuf : frames_) {
-    frame::Frame frame;
-    frame.data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
-    frame.length = mbuf->data_len;
-    frame.packet = wire::parse(frame.bytes());
-    if (wire::find_ina_header(frame) == nullptr) {
-      continue;
-    }
-    auto& ina = wire::view_as<wire::InaHeader>(frame.payload());
-    ina.session.set(session_of(static_cast<std::uint16_t>(ina.ring_id.get())));
-    wire::store_icrc(frame, wire::compute_icrc(frame));
+    enter_session({rte_pktmbuf_mtod(mbuf, std::uint8_t*), mbuf->data_len}, session_of);
   }
+}
+
+void enter_session(std::span<std::uint8_t> bytes,
+                   const std::function<std::uint32_t(std::uint16_t)>& session_of) {
+  frame::Frame frame;
+  frame.data = bytes.data();
+  frame.length = static_cast<std::uint32_t>(bytes.size());
+  frame.packet = wire::parse(frame.bytes());
+  if (wire::find_ina_header(frame) == nullptr) {
+    return;
+  }
+  auto& ina = wire::view_as<wire::InaHeader>(frame.payload());
+  ina.session.set(session_of(static_cast<std::uint16_t>(ina.ring_id.get())));
+  wire::store_icrc(frame, wire::compute_icrc(frame));
 }
 
 void FrameStock::arrive_at(RingPorts& ports) const {
@@ -67,11 +72,11 @@ void FrameStock::arrive_at(RingPorts& ports) const {
   }
 }
 
-Pool make_pool(const char* name, std::size_t frames, std::size_t longest) {
+Pool make_pool(const char* name, std::size_t frames, std::size_t longest, const char* ops) {
   const std::size_t room = RTE_ALIGN_CEIL(longest + RTE_PKTMBUF_HEADROOM, RTE_CACHE_LINE_SIZE);
-  Pool pool(rte_pktmbuf_pool_create(name, static_cast<unsigned>(frames + 8192), 256,
-                                    lcore::kFrameBytesInMbuf, static_cast<std::uint16_t>(room),
-                                    SOCKET_ID_ANY));
+  Pool pool(rte_pktmbuf_pool_create_by_ops(name, static_cast<unsigned>(frames + 8192), 256,
+                                           lcore::kFrameBytesInMbuf,
+                                           static_cast<std::uint16_t>(room), SOCKET_ID_ANY, ops));
   if (!pool) {
     throw std::runtime_error(std::string("no memory for the pool ") + name + ": " +
                              rte_strerror(rte_errno));

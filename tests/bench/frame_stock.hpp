@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace weir::bench {
@@ -45,9 +46,16 @@ class FrameStock {
   std::uint64_t bytes_ = 0;
 };
 
+/// Writes the session that `session_of` gives for the ring into the frame's INA header, if it has
+/// one.
+void enter_session(std::span<std::uint8_t> bytes,
+                   const std::function<std::uint32_t(std::uint16_t)>& session_of);
+
 /// A pool with room for this many frames and for what the stages allocate. Throws
-/// std::runtime_error.
-Pool make_pool(const char* name, std::size_t frames, std::size_t longest);
+/// std::runtime_error. `ops`: what DPDK's mempools have for who takes and gives back; nullptr: the
+/// usual ones.
+Pool make_pool(const char* name, std::size_t frames, std::size_t longest,
+               const char* ops = nullptr);
 
 /// The longest of the frames, in bytes.
 std::size_t longest_of(const std::vector<Arrival>& arrivals);

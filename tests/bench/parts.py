@@ -261,6 +261,27 @@ LINKS = Part(
                      "link", ("work",), where, shows_ratio=True) for where in LINK_CASES),
 )
 
+PLACES_OF_REGIONS = tuple((frames, payload) for frames in ("cache", "memory") for payload in (1024, 4096))
+
+REGION = Part(
+    "region", "a region's multicast and pull beside a ring's calls, and a ring beside a region that floods", "pipeline_bench",
+    tables=(
+        *(Table(f"{title}, {payload} bytes a packet, from {frames}", figure, "about", "members",
+                {"frames": frames, "payload": payload}, beside=beside, shows_ratio=shows_ratio)
+          for frames, payload in PLACES_OF_REGIONS for title, figure, beside, shows_ratio in (
+              ("The lcore's work: region / ring, ns for each KiB of the tensor", "region", "ring", False),
+              ("The same as a ratio", "region", "", True),
+              ("Frames that come and leave in a second of that work: region / ring, Mpps", "frames", "ring frames", False))),
+        *(Table(f"Bytes {way} the busiest link for each byte of the tensor: region / ring, {payload} bytes a packet", way,
+                "about", "members", {"frames": "cache", "payload": payload}, beside=f"ring {way}")
+          for payload in (1024, 4096) for way in ("up", "down")),
+        *(Table(f"A ring beside {neighbour}, until it is done, over the same alone", figure, "about", "served by",
+                {"about": "flood"}, shows_ratio=True)
+          for figure, neighbour in (("flooding", "a region that floods"), ("ring", "another ring"),
+                                    ("silent", "a silent region"))),
+    ),
+)
+
 PARTS = (
     KERNELS,
     Part("pipeline", "one core, run to completion: packets and bits per second beside macswap", "pipeline_bench"),
@@ -271,6 +292,7 @@ PARTS = (
     Part("overload", "more frames of several rings than one core serves: fair turns beside the order of arrival",
          "pipeline_bench"),
     Part("neighbours", "a ring of sums beside one that folds by a slow operator: until its frames are done", "pipeline_bench"),
+    REGION,
     Part("scaling", "several lcores beside as many times one, in every sensible placement of the roles",
          "pipeline_bench"),
     Part("job", "one job on several lcores: parallel rings beside one ring, and beside as many separate jobs",

@@ -33,6 +33,10 @@ void measure_overload(const Options& options);
 /// A ring beside another one that folds by a slow operator.
 void measure_neighbours(const Options& options);
 
+/// A region's multicast and pull, compared with a ring's calls, and a ring beside a region that
+/// floods.
+void measure_region(const Options& options);
+
 /// Frames of no ring, alone and beside a busy ring.
 void measure_forwarding(const Options& options);
 

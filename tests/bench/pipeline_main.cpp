@@ -29,7 +29,7 @@ constexpr std::array kParts{
     Part{"latency", measure_latency},       Part{"forwarding", measure_forwarding},
     Part{"emission", measure_emission},     Part{"overload", measure_overload},
     Part{"scaling", measure_scaling},       Part{"job", measure_job},
-    Part{"neighbours", measure_neighbours},
+    Part{"neighbours", measure_neighbours}, Part{"region", measure_region},
 };
 
 bool has_hugepages() {

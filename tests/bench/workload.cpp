@@ -2,6 +2,7 @@
 #include "workload.hpp"
 
 #include "wire/opcode.hpp"
+#include "wire/syndrome.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -34,6 +35,8 @@ test::Bytes table_of(const program::Operator& one) {
   return table;
 }
 
+constexpr std::uint32_t kFirstOwnQueuePair = 0x800000; // beyond those of all rings
+
 test::JobSpec job_spec(const Shape& shape, std::uint16_t ring, std::uint16_t ports) {
   return {.ring = ring,
           .world = shape.world,
@@ -42,6 +45,7 @@ test::JobSpec job_spec(const Shape& shape, std::uint16_t ring, std::uint16_t por
           .max_message_bytes = shape.payload * shape.packets,
           .type = DataType::f32,
           .first_qp = 0x100U + 0x100U * ring,
+          .first_own_qp = shape.answers == Answers::none ? 0 : kFirstOwnQueuePair + 0x100U * ring,
           .ports = ports,
           .pins_ports = true,
           .operators =
@@ -65,19 +69,41 @@ Workload::Workload(const Shape& shape) : shape_(shape) {
   for (std::uint32_t message = 1; message <= before + messages; ++message) {
     for (test::RingJob& job : jobs_) {
       add_message(job, message, message <= before ? before_ : data_);
+      if (message > before && shape.answers == Answers::one_a_message) {
+        add_answers(job, message);
+      }
     }
   }
 }
 
+test::InaSpec Workload::ina_of(const test::RingJob& job, std::uint16_t rank, std::uint32_t message,
+                               std::uint32_t bytes) const {
+  test::InaSpec ina = job.ina_of(rank, message, bytes);
+  if (folds_by_operator(shape_, static_cast<std::uint16_t>(job.ring().id))) {
+    ina.operation = kOperatorNumber;
+    ina.data_type = static_cast<std::uint8_t>(kAsOperator);
+  }
+  ina.collective = static_cast<std::uint8_t>(shape_.collective);
+  if (shape_.collective == Collective::broadcast) {
+    ina.root = static_cast<std::uint16_t>(message % shape_.world);
+  }
+  return ina;
+}
+
 std::vector<test::Built> Workload::message(test::RingJob& job, std::uint16_t rank,
                                            std::uint32_t message, const test::Bytes& data) {
-  if (!folds_by_operator(shape_, static_cast<std::uint16_t>(job.ring().id))) {
-    return job.message(rank, message, data);
+  const auto bytes = static_cast<std::uint32_t>(data.size());
+  return job.message(rank, ina_of(job, rank, message, bytes), data);
+}
+
+/// The receiver has all packets of the rank's message: those before it began behind the hello.
+void Workload::add_answers(const test::RingJob& job, std::uint32_t message) {
+  for (std::uint16_t rank = 0; rank < shape_.world; ++rank) {
+    const std::uint32_t psn = job.first_psn_of(rank) + message * shape_.packets;
+    const auto answer = job.answer_to(rank, wire::ack_syndrome(0), psn, message);
+    answers_.push_back({job.port_of(job.successor_of(rank)), test::build(answer).bytes,
+                        static_cast<std::uint16_t>(job.ring().id)});
   }
-  test::InaSpec ina = job.ina_of(rank, message, static_cast<std::uint32_t>(data.size()));
-  ina.operation = kOperatorNumber;
-  ina.data_type = static_cast<std::uint8_t>(kAsOperator);
-  return job.message(rank, ina, data);
 }
 
 void Workload::add_message(test::RingJob& job, std::uint32_t message, std::vector<Arrival>& to) {

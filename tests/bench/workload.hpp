@@ -29,7 +29,13 @@ enum class Hosts : std::uint8_t {
   shared, // parallel rings of one job: all have the same hosts
 };
 
-/// The kind of frames that jobs send: f32 sums.
+/// What receivers say.
+enum class Answers : std::uint8_t {
+  none,
+  one_a_message, // an ACK; hellos tell the queue pairs that it goes to
+};
+
+/// The kind of frames that jobs send: f32 sums, unless another collective is named.
 struct Shape {
   std::uint16_t world = 8; // H
   std::uint16_t rings = 1;
@@ -39,6 +45,9 @@ struct Shape {
   std::uint32_t messages_before = 0; // of each rank, that come before the data frames
   Hosts hosts = Hosts::apart;
   const program::Operator* last_folds_by = nullptr; // the last ring's; nullptr: sums as the others
+  Collective collective = Collective::all_reduce;   // a broadcast's root is another rank each time
+  Answers answers = Answers::none;
+  std::uint16_t spare_ports = 0; // behind which no rank is
 };
 
 /// Of the operator in the hellos and messages of a ring that folds by it.
@@ -54,7 +63,10 @@ class Workload {
 
   const Shape& shape() const { return shape_; }
 
-  std::uint16_t ports() const { return shape_.world < kMaxPorts ? shape_.world : kMaxPorts; }
+  std::uint16_t ports() const {
+    const std::uint16_t of_ranks = shape_.world < kMaxPorts ? shape_.world : kMaxPorts;
+    return static_cast<std::uint16_t>(of_ranks + shape_.spare_ports);
+  }
 
   std::vector<ring::RingSpec> rings() const;
 
@@ -65,7 +77,14 @@ class Workload {
 
   const std::vector<Arrival>& data() const { return data_; }
 
+  /// What receivers say of the data: one for each rank of a message. Empty where Shape::answers is
+  /// none.
+  const std::vector<Arrival>& answers() const { return answers_; }
+
  private:
+  test::InaSpec ina_of(const test::RingJob& job, std::uint16_t rank, std::uint32_t message,
+                       std::uint32_t bytes) const;
+  void add_answers(const test::RingJob& job, std::uint32_t message);
   std::vector<test::Built> message(test::RingJob& job, std::uint16_t rank, std::uint32_t message,
                                    const test::Bytes& data);
   void add_message(test::RingJob& job, std::uint32_t message, std::vector<Arrival>& to);
@@ -75,6 +94,7 @@ class Workload {
   std::vector<Arrival> hellos_;
   std::vector<Arrival> before_;
   std::vector<Arrival> data_;
+  std::vector<Arrival> answers_;
 };
 
 /// Frames of no ring: each port's stations send to the next port's.
