@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +17,21 @@ from weir import KILLED_WITH_US, Failed, Skipped, wait_for
 
 PROGRAM = "chromium-headless-shell"  # Debian's package of the same name
 PATIENCE_S = 30
+
+
+def end_all(browser: subprocess.Popen[bytes]) -> None:
+    """With its helpers, which write into its folder for a while after it has died."""
+    os.killpg(browser.pid, signal.SIGKILL)
+    browser.wait()
+    wait_for(lambda: not has_processes(browser.pid), PATIENCE_S, "the browser's helpers do not end")
+
+
+def has_processes(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+        return True
+    except ProcessLookupError:
+        return False
 
 
 class Browser:
@@ -30,10 +46,11 @@ class Browser:
         command = [*KILLED_WITH_US, "bash", "-c", f'exec "$@" 3<&{theirs} 4>&{theirs_too}', "bash", program, "--no-sandbox", "--disable-gpu",
                    f"--user-data-dir={lab.directory}/browser", "--remote-debugging-pipe", "about:blank"]
         with (lab.directory / "browser.log").open("wb") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(theirs, theirs_too))
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(theirs, theirs_too),
+                                       start_new_session=True)
         for descriptor in (theirs, theirs_too):
             os.close(descriptor)
-        lab.on_end(lambda: (process.kill(), process.wait(), os.close(self._to), os.close(self._from)))
+        lab.on_end(lambda: (end_all(process), os.close(self._to), os.close(self._from)))
         self._read, self._last, self._session = b"", 0, ""
         self.requests: list[str] = []
         self.complaints: list[str] = []
