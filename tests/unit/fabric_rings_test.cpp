@@ -285,10 +285,18 @@ TEST_F(FabricRingsTest, TellsWhatThereIsBehindItsLastOrder) {
   EXPECT_FALSE(seen.rings(0).has_label());
   EXPECT_TRUE(seen.rings(1).is_managed());
   EXPECT_EQ(seen.rings(1).label().job(), 7U);
+  EXPECT_FALSE(seen.rings(1).has_ring()) << "nobody has asked for it";
   EXPECT_THAT(seen.rings(1).waits_for(), ElementsAre(1));
   EXPECT_EQ(seen.others().members(), 2U) << "of the ring that no manager made";
   EXPECT_EQ(seen.room().frames(), 64U);
   EXPECT_TRUE(seen.ports(0).is_down());
+  request.set_with_rings(true);
+  v1::ApplyRingsRequest wanted = apply(1, 4, {2147483648});
+  wanted.mutable_rings(0)->mutable_ring()->clear_nonce();
+  seen.Clear();
+  rings_.look(request, FabricRings::Labels::told, seen);
+  EXPECT_FALSE(seen.rings(0).has_ring());
+  EXPECT_EQ(seen.rings(1).ring().DebugString(), wanted.rings(0).ring().DebugString());
   rack_.remove_ring(2147483648, {}); // by hand
   seen.Clear();
   rings_.look(request, FabricRings::Labels::left_out, seen);

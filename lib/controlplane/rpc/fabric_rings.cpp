@@ -209,6 +209,10 @@ void FabricRings::look(const v1::WatchSwitchRequest& request, Labels labels, v1:
       add(ring.room, others);
     } else if (labels == Labels::told) {
       *row.mutable_label() = managed->second.as_asked.label();
+      if (request.with_rings()) {
+        *row.mutable_ring() = managed->second.as_asked.ring();
+        row.mutable_ring()->clear_nonce();
+      }
     }
   }
   for (const TendedPort& port : tended.ports) {

@@ -36,7 +36,7 @@ class FabricRings {
   void apply(const v1::ApplyRingsRequest& request);
   void remove(const v1::RemoveRingsRequest& request);
 
-  /// Whether answers have the rings' labels.
+  /// Whether answers have the rings' labels, and what else of them was asked for.
   enum class Labels : std::uint8_t { left_out, told };
 
   /// What the switch has after its last order, for a manager that watches.
