@@ -68,6 +68,9 @@ constexpr std::string_view kWords =
     "fabric claim                       after a backup was restored: the manager begins again, "
     "with\n"
     "                                   a higher term, and ids that were never given\n"
+    "fabric adopt [--without SWITCH]... the same, and jobs that the store has lost are taken over "
+    "from\n"
+    "                                   the switches, which all must be reached but these\n"
     "--within SECONDS                   with any of them: the managers are asked once, and each "
     "has\n"
     "                                   its share of the time\n";
@@ -369,20 +372,38 @@ class Desk {
     v1::ClaimResponse claimed;
     // Once: the answer to one that was carried out may be lost.
     end_unless_ok(ask_each(&v1::Fabric::Stub::Claim, v1::ClaimRequest(), claimed));
-    const auto& unheard = claimed.unheard();
-    return fmt::format("claimed: epoch {}, rings from {}, jobs from {}; the manager ends, to begin "
-                       "again\n{}",
-                       claimed.epoch(), claimed.next_ring(), claimed.next_job(),
-                       unheard.empty()
-                           ? ""
-                           : fmt::format("not reached: {}; one that knows a later epoch "
-                                         "will refuse the manager: claim once more then\n",
-                                         fmt::join(unheard, ", ")));
+    return words_of(claimed) +
+           not_reached(claimed, "one that knows a later epoch will refuse the manager: claim once "
+                                "more then");
+  }
+
+  std::string adopt(const Order& order) {
+    v1::AdoptRequest request;
+    const auto [first, last] = order.options.equal_range("--without");
+    for (auto without = first; without != last; ++without) {
+      request.add_without(without->second);
+    }
+    v1::ClaimResponse claimed;
+    end_unless_ok(ask_each(&v1::Fabric::Stub::Adopt, request, claimed)); // once, as a claim
+    return words_of(claimed) + not_reached(claimed, "the manager waits for each; without one: "
+                                                    "`weirctl fabric adopt --without NAME`");
   }
 
  private:
   template <typename Request, typename Response>
   using Call = grpc::Status (v1::Fabric::Stub::*)(grpc::ClientContext*, const Request&, Response*);
+
+  static std::string words_of(const v1::ClaimResponse& claimed) {
+    return fmt::format("claimed: epoch {}, rings from {}, jobs from {}; the manager {}\n",
+                       claimed.epoch(), claimed.next_ring(), claimed.next_job(),
+                       claimed.goes_on() ? "goes on" : "ends, to begin again");
+  }
+
+  static std::string not_reached(const v1::ClaimResponse& claimed, std::string_view advice) {
+    return claimed.unheard().empty()
+               ? ""
+               : fmt::format("not reached: {}; {}\n", fmt::join(claimed.unheard(), ", "), advice);
+  }
 
   /// Of each what it said; the first that leads is the last that is asked.
   template <typename Request, typename Response>
@@ -519,6 +540,7 @@ std::string fabric_command(const std::vector<std::string>& managers, const rpc::
       Verb{"allocation token", 3, [&](Desk& desk) { return desk.token(order); }},
       Verb{"export", 1, [&](Desk& desk) { return desk.exported(order); }},
       Verb{"claim", 1, [&](Desk& desk) { return desk.claim(order); }},
+      Verb{"adopt", 1, [&](Desk& desk) { return desk.adopt(order); }},
   };
   const auto found = std::ranges::find(verbs, verb, &Verb::name);
   if (verb == "help") {

@@ -226,7 +226,7 @@ struct Instance : Outside {
   void tell(CallId call, const v1::JobEvent& event) override;
   void end(CallId call, const Outcome& outcome) override;
 
-  void note(const std::string&, const std::string&) override {}
+  void note(const std::string& kind, const std::string& words) override;
 
   void stop(const std::string&) override { is_over = true; }
 
@@ -261,6 +261,7 @@ struct World {
   void fault();
   void great_fault();
   void restore();
+  void look_for_wait();
   void claim_again();
   void forget(std::uint32_t id, SwitchIndex at);
   void lose_jobs_but(const std::map<std::string, std::string>& items);
@@ -288,8 +289,9 @@ struct World {
   void check() const;
   void expect_new(const v1::FabricLabel& label, std::uint64_t instance);
   void check_end() const;
-  v1::SwitchSeen seen_at(SwitchIndex at) const;
-  void beat(SwitchIndex at, Instance& instance, const std::string& boot, Term term);
+  v1::SwitchSeen seen_at(SwitchIndex at, const v1::WatchSwitchRequest& request) const;
+  void beat(SwitchIndex at, Instance& instance, const std::string& boot,
+            const v1::WatchSwitchRequest& request);
   std::uint64_t epoch() const;
 
   Dice dice;
@@ -310,8 +312,11 @@ struct World {
   std::uint64_t restored_by = 0;                   // the first instance with an old store; 0: none
   Origin origin = Origin::managers;                // of the store, as the next manager is told
   bool is_claimed = false;                         // or will be: no id may be given again
+  bool is_told = false;                            // the next manager, what the store is
+  bool is_adopted = false;                         // or will be: if it is told, no job ends by it
   std::uint64_t epoch_before = 0;                  // of the last restore
   std::set<std::uint32_t> lost; // rings that an old store does not know, as long as they are there
+  std::set<std::string> over;   // keys of jobs of an old store that were over when it came back
   Time great_until = 0;         // a great fault's end
   bool has_news = false;        // for the rules
 };
@@ -391,6 +396,11 @@ void World::send(std::function<void()> deliver) {
     clock.in(usual + dice.below(15'000), deliver); // doubled
   }
   clock.in(dice.one_in(15) ? usual + dice.below(12'000) : usual, std::move(deliver));
+}
+
+void Instance::note(const std::string& kind, const std::string& words) {
+  if (std::getenv("SAY"))
+    fmt::print("{} m{}: {}: {}\n", world.clock.now, number, kind, words);
 }
 
 void Instance::cut_off(Time until) {
@@ -519,6 +529,9 @@ void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
           taken.add(ring.ring());
         }
         world.has_news = true;
+        if (std::getenv("SAY"))
+          fmt::print("{} m{} makes {} of job {} at {}\n", world.clock.now, number, ring.ring().id(),
+                     ring.label().job(), at);
         to.rings.try_emplace(ring.ring().id(), SimSwitch::Ring{ring, world.clock.now});
         if (number < world.restored_by) {
           world.lost.insert(ring.ring().id());
@@ -556,6 +569,9 @@ void Instance::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
     const Outcome outcome = take_order(to, request.order());
     if (outcome.code == Code::ok) {
       for (const std::uint32_t id : request.ids()) {
+        if (std::getenv("SAY"))
+          fmt::print("{} m{} removes {} at {}: {}\n", world.clock.now, number, id, at,
+                     to.rings.contains(id));
         for (const Owner& owner : world.owners) {
           if (owner.job != 0 && owner.has(to, id) && !owner.is_excused) {
             throw Broken(fmt::format("M3: ring {} of a running job was removed at {}", id,
@@ -574,10 +590,10 @@ void Instance::remove(SwitchIndex at, const v1::RemoveRingsRequest& request) {
 }
 
 void Instance::watch(SwitchIndex at, const v1::WatchSwitchRequest& request) {
-  world.beat(at, *this, world.switches[at].boot, term_of(request.term()));
+  world.beat(at, *this, world.switches[at].boot, request);
 }
 
-v1::SwitchSeen World::seen_at(SwitchIndex at) const {
+v1::SwitchSeen World::seen_at(SwitchIndex at, const v1::WatchSwitchRequest& request) const {
   const SimSwitch& from = switches[at];
   v1::SwitchSeen seen;
   seen.set_boot(from.boot);
@@ -588,6 +604,9 @@ v1::SwitchSeen World::seen_at(SwitchIndex at) const {
     row.set_is_managed(true);
     row.set_silent_ms(clock.now - ring.heard);
     *row.mutable_label() = ring.as_asked.label();
+    if (request.with_rings()) {
+      *row.mutable_ring() = ring.as_asked.ring();
+    }
   }
   seen.mutable_room()->set_rings(kRings);
   seen.mutable_room()->set_members(kMembers);
@@ -596,25 +615,26 @@ v1::SwitchSeen World::seen_at(SwitchIndex at) const {
 }
 
 /// A stream's messages come in their order. It breaks where the switch restarts or is cut.
-void World::beat(SwitchIndex at, Instance& instance, const std::string& boot, Term term) {
+void World::beat(SwitchIndex at, Instance& instance, const std::string& boot,
+                 const v1::WatchSwitchRequest& request) {
   if (instance.is_over) {
     return;
   }
   const SimSwitch& from = switches[at];
   const bool is_broken =
       instance.is_cut_from(from) || from.boot != boot || (is_rough() && dice.one_in(40));
-  if (is_broken || from.highest != term) {
+  if (is_broken || from.highest != term_of(request.term())) {
     const Outcome outcome{!is_broken ? Code::over : Code::no_answer, "the stream broke"};
     clock.in(20, [this, &instance, at, outcome] {
       instance.receive([=, this](Loop& loop) { loop.on_watch_ended(at, outcome, clock.now); });
     });
     return;
   }
-  const v1::SwitchSeen seen = seen_at(at);
+  const v1::SwitchSeen seen = seen_at(at, request);
   clock.in(20, [this, &instance, at, seen] {
     instance.receive([=, this](Loop& loop) { loop.on_seen(at, seen, clock.now); });
   });
-  clock.in(1000, [this, &instance, at, boot, term] { beat(at, instance, boot, term); });
+  clock.in(1000, [=, this, &instance] { beat(at, instance, boot, request); });
 }
 
 void Instance::tell(CallId call, const v1::JobEvent& event) {
@@ -784,7 +804,8 @@ void World::lose_jobs_but(const std::map<std::string, std::string>& items) {
     }
   }
   for (Owner& owner : owners) {
-    owner.is_excused = owner.is_excused || !std::ranges::includes(known, owner.rings);
+    owner.is_excused = owner.is_excused ||
+                       ((!is_adopted || !is_told) && !std::ranges::includes(known, owner.rings));
   }
   for (const SimSwitch& one : switches) {
     for (const auto& [id, ring] : one.rings) {
@@ -808,25 +829,31 @@ void World::forget(std::uint32_t id, SwitchIndex at) {
   }
 }
 
-/// All managers end, and another one begins with an old store, with a higher term than before or a
-/// lower one. If somebody claims, all managers are told what the store is until he has done so; or
-/// they see it by the switches, which all know a higher term. Then the same may happen once more,
-/// with the same old store.
+/// All managers end, and another one begins with an old store, or an empty one, with a higher term
+/// than before or a lower one. If somebody claims, or adopts, all managers are told what the store
+/// is until he has done so; or they see it by the switches, which all know a higher term. Who is
+/// not told may answer owners before he sees it. Then the same may happen once more, with the same
+/// old store.
 void World::restore() {
+  if (std::getenv("SAY"))
+    fmt::print("{} restore\n", clock.now);
   const bool is_first = restored_by == 0;
   epoch_before = epoch();
   for (const auto& instance : instances) {
     instance->is_over = true;
   }
-  shared.items = shared.backup;
+  is_adopted = dice.one_in(2);
+  is_claimed = is_adopted || !is_first || dice.one_in(2);
+  is_told = is_claimed && dice.one_in(2);
+  const bool is_lost = is_adopted && dice.one_in(2); // altogether, with what backup there was
+  shared.items = is_lost ? std::map<std::string, std::string>() : shared.backup;
   lose_jobs_but(shared.items);
   restored_by = instances.size();
-  is_claimed = !is_first || dice.one_in(2);
   if (is_first && is_claimed && dice.one_in(2)) {
     clock.in(15'000 + dice.below(20'000), [this] { restore(); });
   }
   if (is_claimed) {
-    origin = dice.one_in(2) ? Origin::backup : Origin::managers;
+    origin = is_told ? Origin::backup : Origin::managers;
     shared.leader = origin == Origin::managers || dice.one_in(2) ? 0 : shared.leader;
     clock.in(dice.below(5000), [this] { claim_again(); });
   } else {
@@ -836,8 +863,18 @@ void World::restore() {
       }
     }
     ever_asked.clear();
+    look_for_wait();
   }
   elect();
+}
+
+/// Nobody knows that the store is an old one, until the manager finds out and asks.
+void World::look_for_wait() {
+  if (instances.back()->loop.picture({.name = "", .is_operator = true}).awaits_claim()) {
+    claim_again();
+    return;
+  }
+  clock.in(1000, [this] { look_for_wait(); });
 }
 
 /// Somebody who asks for it until it is done.
@@ -849,7 +886,8 @@ void World::claim_again() {
   }
   instances.back()->receive([this](Loop& loop) {
     try {
-      loop.claim({.name = "", .is_operator = true}, clock.now);
+      const Caller root{.name = "", .is_operator = true};
+      is_adopted ? loop.adopt(root, {}, clock.now) : loop.claim(root, clock.now);
     } catch (const Loop::Refused&) {
       // The store does not answer, or a switch has not said yet whom it obeys.
     }

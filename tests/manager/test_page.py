@@ -168,14 +168,17 @@ class ThePage(unittest.TestCase):
                 ({"storeIsLost": True, "isInDoubt": True}, "in doubt whether led by mgr1, term 1.7",
                  [f"in doubt: the manager does not know whether it leads; {memory}"]),
                 ({"awaitsClaim": True}, "led by nobody: mgr1, term 1.7, waits for a claim",
-                 ["the manager gives no orders: it waits for weirctl fabric claim"])):
+                 ["the manager gives no orders: it waits for weirctl fabric claim"]),
+                ({"isAdopting": True}, "led by nobody: mgr1, term 1.7, waits for switches",
+                 ["the manager gives no orders yet: it adopts the jobs that run, and waits for a switch"])):
             root = parsed(made("page", spine_leaf() | more))
             self.assertEqual(words(all_of(root, "p")[1]), f"{lead}, 1970-01-01 00:00:00 UTC")
             self.assertEqual([(line.get("class"), words(line)) for line in all_of(root, "li")], [("trouble", text) for text in trouble])
             found = TheMetrics().samples(spine_leaf() | more)
-            for field, metric in (("storeIsLost", "store_lost"), ("isInDoubt", "in_doubt"), ("awaitsClaim", "awaits_claim")):
+            for field, metric in (("storeIsLost", "store_lost"), ("isInDoubt", "in_doubt"), ("awaitsClaim", "awaits_claim"),
+                                  ("isAdopting", "adopts")):
                 self.assertEqual(found[f"weir_fabric_{metric}", ()], int(field in more), field)
-            self.assertEqual(found["weir_fabric_leader", ()], int("awaitsClaim" not in more))
+            self.assertEqual(found["weir_fabric_leader", ()], int(not {"awaitsClaim", "isAdopting"} & set(more)))
 
     def test_says_that_all_is_well(self) -> None:
         root = parsed(made("page", spine_leaf()))

@@ -103,17 +103,17 @@ class Switch:
             self._refuse_old(request.term, context)
             said = self._said()
             if self._name not in said.get("silent", []):
-                yield self._seen(said)
+                yield self._seen(said, request.with_rings)
             time.sleep(BEAT_S)
 
-    def _seen(self, said: dict[str, Any]) -> Any:
+    def _seen(self, said: dict[str, Any], with_rings: bool) -> Any:
         seen = self._pb.SwitchSeen(boot="boot", last_order=self._last_order)
         seen.room.rings, seen.room.members, seen.room.frames = 16, 128, 1 << 16
         for port in said.get("down", {}).get(self._name, []):
             seen.ports.add(name=port, is_down=True)
         for number, labelled in list(self._rings.items()):
             late = [max(labelled.label.positions)] if labelled.label.name in said.get("waits", []) else []
-            seen.rings.add(id=number, label=labelled.label, is_managed=True, waits_for=late)
+            seen.rings.add(id=number, label=labelled.label, is_managed=True, waits_for=late, ring=labelled.ring if with_rings else None)
         return seen
 
 

@@ -75,11 +75,17 @@ class FakeOutside : public Outside {
     terms.emplace_back(request.term().epoch(), request.term().number());
   }
 
-  void apply(SwitchIndex, const v1::ApplyRingsRequest&) override {}
+  void apply(SwitchIndex at, const v1::ApplyRingsRequest& request) override {
+    applied[at] = request;
+  }
 
-  void remove(SwitchIndex, const v1::RemoveRingsRequest&) override {}
+  void remove(SwitchIndex at, const v1::RemoveRingsRequest& request) override {
+    removed[at] = request;
+  }
 
-  void watch(SwitchIndex, const v1::WatchSwitchRequest&) override {}
+  void watch(SwitchIndex at, const v1::WatchSwitchRequest& request) override {
+    watched[at] = request;
+  }
 
   void tell(CallId, const v1::JobEvent&) override {}
 
@@ -93,6 +99,9 @@ class FakeOutside : public Outside {
 
   void begin_again(const std::string& why) override { begins_again = why; }
 
+  std::map<SwitchIndex, v1::ApplyRingsRequest> applied; // the last
+  std::map<SwitchIndex, v1::RemoveRingsRequest> removed;
+  std::map<SwitchIndex, v1::WatchSwitchRequest> watched;
   std::optional<Outcome> ended;
   std::map<std::string, std::string> notes; // by kind, the last
   std::string stopped;

@@ -102,7 +102,7 @@ TEST_F(ManagerClaim, AManagerWhoseFirstClaimIsRefusedWaitsAndTellsWhy) {
   say_who_leads(3, 1000);
   EXPECT_EQ(said_.stopped, "");
   EXPECT_EQ(begun_.doubt(),
-            "leaf: term 1.7 is over; no orders are given until `weirctl fabric claim`");
+            "leaf: term 1.7 is over; no orders are given until `weirctl fabric claim`, or `adopt`");
   EXPECT_TRUE(begun_.picture(kOperator).awaits_claim());
   const int writes = store_.writes;
   begun_.on_hold(1, kOperator, request(), now_);

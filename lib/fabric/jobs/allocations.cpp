@@ -22,10 +22,6 @@ namespace {
 constexpr std::size_t kMostName = 128;
 constexpr std::ptrdiff_t kTokensOfHost = 2; // a call under way may have the one before
 
-std::string key_of(std::uint64_t id) {
-  return fmt::format("{}{}", kAllocationPrefix, id);
-}
-
 std::string digest_of(const std::string& token) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), digest.data());
@@ -35,6 +31,13 @@ std::string digest_of(const std::string& token) {
 /// In a time that says nothing of them.
 bool are_equal(const std::string& one, const std::string& other) {
   return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+}
+
+/// nullptr: it was not issued.
+const v1::TokenRecord* token_in(const v1::AllocationRecord& record, const std::string& digest) {
+  const auto found = std::ranges::find_if(
+      record.tokens(), [&](const auto& one) { return are_equal(one.sha256(), digest); });
+  return found == record.tokens().end() ? nullptr : &*found;
 }
 
 bool has_host(const v1::AllocationRecord& record, const std::string& host) {
@@ -155,9 +158,9 @@ bool Loop::save(const v1::AllocationRecord& record, const v1::FabricRecord& fabr
                               record.ByteSizeLong() >> 10, kMostRecordBytes >> 10));
   }
   std::vector<store::Change> changes{{kFabricKey, fabric.SerializeAsString()},
-                                     {key_of(record.id()), record.SerializeAsString()}};
+                                     {allocation_key(record.id()), record.SerializeAsString()}};
   if (replaced) {
-    changes.push_back({key_of(*replaced), std::nullopt});
+    changes.push_back({allocation_key(*replaced), std::nullopt});
   }
   if (!save(changes)) {
     return false;
@@ -185,7 +188,7 @@ std::uint64_t Loop::grant(const Caller& caller, const v1::GrantAllocationRequest
   }
   v1::FabricRecord next = fabric_;
   v1::AllocationRecord record;
-  record.set_schema(1);
+  record.set_schema(kSchema);
   record.set_id(std::max<std::uint64_t>(1, fabric_.next_allocation()));
   record.set_name(request.name());
   record.set_tenant(request.tenant());
@@ -227,7 +230,7 @@ std::vector<std::uint64_t> Loop::end_allocation(const Caller& caller, const std:
   require_lead();
   check_name(name);
   const v1::AllocationRecord ended = allocation_of(caller, name);
-  if (!save({{key_of(ended.id()), std::nullopt}})) {
+  if (!save({{allocation_key(ended.id()), std::nullopt}})) {
     throw Refused(Code::unavailable, why_idle());
   }
   return end_jobs_of(caller, ended, now);
@@ -252,15 +255,40 @@ std::uint64_t Loop::issue_token(const Caller& caller, const std::string& name,
   return record.id();
 }
 
+/// As the store has it, or as the job tells it where the store has lost it too: with the job's
+/// hosts, and the token by which its owner comes back.
+v1::AllocationRecord Loop::allocation_of(const v1::FabricLabel& label,
+                                         const v1::JobRecord& record) const {
+  const v1::AllocationRecord* const stored = allocation_named(label.allocation());
+  v1::AllocationRecord known = stored == nullptr ? v1::AllocationRecord() : *stored;
+  if (stored == nullptr) {
+    const bool is_free =
+        label.allocation_number() != 0 && !allocations_.contains(label.allocation_number());
+    known.set_schema(kSchema);
+    known.set_id(is_free ? label.allocation_number()
+                         : std::max<std::uint64_t>(1, fabric_.next_allocation()));
+    known.set_name(label.allocation());
+    known.set_tenant(label.tenant());
+    known.set_granted_by(label.granted_by());
+  }
+  for (const std::string& host : record.hosts()) {
+    if (!has_host(known, host)) {
+      known.add_hosts(host);
+    }
+  }
+  if (token_in(known, label.token_sha256()) == nullptr) {
+    add_token(known, label.token_host(), label.token_sha256());
+  }
+  return known;
+}
+
 Caller Loop::bearer_of(const Caller& caller, std::uint64_t allocation,
                        const std::string& token) const {
   const auto found = allocations_.find(allocation);
   const std::string digest = digest_of(token);
-  const bool is_its = found != allocations_.end() &&
-                      std::ranges::any_of(found->second.tokens(), [&](const auto& one) {
-                        return are_equal(one.sha256(), digest);
-                      });
-  if (!is_its) { // as if it were not there
+  const v1::TokenRecord* const its =
+      found == allocations_.end() ? nullptr : token_in(found->second, digest);
+  if (its == nullptr) { // as if it were not there
     require_lead();
     throw Refused(Code::not_allowed,
                   fmt::format("token: found one that is not allocation {}'s; allowed: one that was "
@@ -270,6 +298,7 @@ Caller Loop::bearer_of(const Caller& caller, std::uint64_t allocation,
   Caller bearer = caller;
   bearer.is_operator = false;
   bearer.allocation = allocation;
+  bearer.token = *its;
   return bearer;
 }
 

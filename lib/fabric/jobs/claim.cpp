@@ -28,7 +28,8 @@ void Loop::await_claim(const std::string& why, Time now) {
   if (!awaits_claim_.empty()) {
     return;
   }
-  awaits_claim_ = fmt::format("{}; no orders are given until `weirctl fabric claim`", why);
+  awaits_claim_ =
+      fmt::format("{}; no orders are given until `weirctl fabric claim`, or `adopt`", why);
   outside_.note("awaits_claim", awaits_claim_);
   let_callers_go(awaits_claim_, now);
   for (SwitchState& state : switches_) {
@@ -125,13 +126,20 @@ std::vector<std::string> Loop::unheard() const {
   return names;
 }
 
-v1::ClaimResponse Loop::claim(const Caller& caller, Time now) {
-  require_operator(caller);
+void Loop::require_claimable() const {
   if (is_over_ || is_lost_) {
     throw Refused(Code::unavailable, fmt::format("{}; allowed: a claim at a manager that leads",
                                                  is_over_ ? "the manager ends" : doubt()));
   }
-  const v1::FabricRecord next = claimed_record(now);
+}
+
+v1::ClaimResponse Loop::claim(const Caller& caller, Time now) {
+  require_operator(caller);
+  require_claimable();
+  return take_fabric(caller, claimed_record(now));
+}
+
+v1::ClaimResponse Loop::take_fabric(const Caller& caller, const v1::FabricRecord& next) {
   if (!commit({{kFabricKey, next.SerializeAsString()}})) {
     throw Refused(Code::unavailable, "the manager's store does not answer; claim once more");
   }
@@ -140,13 +148,16 @@ v1::ClaimResponse Loop::claim(const Caller& caller, Time now) {
                                    "{}",
                                    caller.name.empty() ? "root" : caller.name, next.epoch(),
                                    next.next_ring(), next.next_job()));
+  return claim_response(next, unheard());
+}
+
+v1::ClaimResponse Loop::claim_response(const v1::FabricRecord& next,
+                                       const std::vector<std::string>& unheard) {
   v1::ClaimResponse response;
   response.set_epoch(next.epoch());
   response.set_next_ring(next.next_ring());
   response.set_next_job(next.next_job());
-  for (const std::string& name : unheard()) {
-    response.add_unheard(name);
-  }
+  response.mutable_unheard()->Add(unheard.begin(), unheard.end());
   return response;
 }
 

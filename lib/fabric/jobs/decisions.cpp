@@ -329,13 +329,14 @@ v1::JobRecord Loop::decide(const Caller& caller, const v1::HoldJobRequest& reque
   }
   const auto& placement = std::get<placement::Placement>(answer);
   v1::JobRecord record;
-  record.set_schema(1);
+  record.set_schema(kSchema);
   record.set_id(fabric_.next_job());
   record.set_state(v1::JobRecord::PLACING);
   *record.mutable_request() = request;
   record.set_owner(caller.name);
   if (caller.allocation != 0) {
     record.set_allocation(allocations_.at(caller.allocation).name());
+    *record.mutable_token() = caller.token;
   }
   for (const placement::Tree& tree : placement.trees) {
     const auto id = static_cast<std::uint32_t>(fabric_.next_ring() +
@@ -365,7 +366,7 @@ void Loop::on_hold(CallId call, const Caller& caller, const v1::HoldJobRequest& 
     return;
   }
   last_now_ = now;
-  if (is_lost_ || !awaits_claim_.empty()) {
+  if (is_idle()) {
     outside_.end(call, {Code::unavailable, why_idle()});
     return;
   }

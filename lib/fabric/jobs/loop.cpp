@@ -11,7 +11,6 @@
 namespace weir::jobs {
 namespace {
 
-constexpr std::uint32_t kSchema = 1;
 constexpr std::uint64_t kFirstRing = std::uint64_t{1} << 31; // switches choose smaller ones
 constexpr Time kRefusedAgain = 5'000;
 
@@ -78,12 +77,7 @@ bool Loop::read_store(Time now) {
     return true;
   });
   for (const auto& [id, record] : records_) {
-    const auto [care, is_new] = care_.try_emplace(id);
-    if (is_new) {
-      care->second.is_found = true;
-      care->second.placing_since = now;
-      care->second.owner_gone_at = now;
-    }
+    take_up(id, now);
   }
   for (const SwitchState& state : switches_) {
     pass_ids_at(state);
@@ -95,6 +89,16 @@ bool Loop::read_store(Time now) {
   }
   is_lost_ = false;
   return true;
+}
+
+/// A job of which nothing is known but its record. Its owner has to come back.
+void Loop::take_up(std::uint64_t id, Time now) {
+  const auto [care, is_new] = care_.try_emplace(id);
+  if (is_new) {
+    care->second.is_found = true;
+    care->second.placing_since = now;
+    care->second.owner_gone_at = now;
+  }
 }
 
 /// The store may be older than what its managers have made: an id is never used again.
@@ -111,6 +115,21 @@ void Loop::pass_ids_at(const SwitchState& state) {
     fabric_.set_next_ring(next_ring);
     fabric_.set_next_job(next_job);
     ids_are_stored_ = false;
+  }
+}
+
+/// A number is stored before any switch hears of it. So this store is older than the ring, or
+/// another one; and perhaps the job runs.
+void Loop::look_for_strange_jobs(SwitchIndex at, Time now) {
+  for (const auto& [ring, label] : switches_[at].labels) {
+    if (label.job() >= fabric_.next_job()) {
+      await_claim(
+          fmt::format("{} has ring {} of job {}, a number that the store has not given yet: "
+                      "it is an old store, or a new one",
+                      site_.name_of(at), ring, label.job()),
+          now);
+      return;
+    }
   }
 }
 
@@ -220,6 +239,10 @@ void Loop::step(Time now) {
   for (SwitchIndex at = 0; at < switches_.size() && !is_over_; ++at) {
     look_at_switch(at, now);
   }
+  look_at_adoption(now);
+  if (is_adopting()) {
+    return;
+  }
   std::vector<std::uint64_t> ids;
   for (const auto& [id, record] : records_) {
     ids.push_back(id);
@@ -259,7 +282,7 @@ void Loop::look_at_switch(SwitchIndex at, Time now) {
                   fmt::format("{} has not been heard for {} s; nothing new is placed on it",
                               site_.name_of(at), kBeatLost / 1000));
   }
-  if (!is_lost_ && state.is_fresh) {
+  if (!is_lost_ && state.is_fresh && !is_adopting()) {
     compare(at, now);
   }
 }
@@ -297,6 +320,7 @@ void Loop::on_claimed(SwitchIndex at, const Outcome& outcome, const v1::ClaimFab
     v1::WatchSwitchRequest request;
     request.set_fabric(site_.fabric);
     write(identity_.term, *request.mutable_term());
+    request.set_with_rings(is_adopting());
     outside_.watch(at, request);
     break;
   }
@@ -326,6 +350,7 @@ void Loop::note_boot(SwitchIndex at, const std::string& boot) {
   }
   state.settled_order = 0;
   state.labels.clear();
+  state.rings.clear();
   outside_.note("switch_restarted", fmt::format("{} has restarted", site_.name_of(at)));
   for (auto& [id, care] : care_) {
     care.made_at.erase(at);
@@ -373,7 +398,11 @@ void Loop::on_seen(SwitchIndex at, const v1::SwitchSeen& seen, Time now) {
     if (ring.has_label()) {
       state.labels[ring.id()] = ring.label();
     }
+    if (ring.has_ring()) {
+      state.rings[ring.id()] = ring.ring();
+    }
   }
+  look_for_strange_jobs(at, now);
   pass_ids_at(state);
   std::map<std::string, Time> down;
   for (const v1::SeenPort& port : seen.ports()) {

@@ -19,6 +19,8 @@
 
 namespace weir::jobs {
 
+class FoundJob; // found_job.hpp
+
 struct LeaderTerm {
   std::uint64_t epoch = 0;
   std::uint64_t number = 0;
@@ -39,6 +41,7 @@ struct Caller {
   bool is_operator = false;
   bool is_scheduler = false;
   std::uint64_t allocation = 0; // by whose token it asks; 0: none
+  v1::TokenRecord token{};      // the token
 };
 
 // How long things may take, in milliseconds.
@@ -89,6 +92,9 @@ class Loop {
   /// Stores a higher epoch than all that are known, and ids that were never given. It leads no more
   /// then: who begins next has the epoch.
   v1::ClaimResponse claim(const Caller& caller, Time now);
+  /// The same; who begins next takes over the jobs that only switches know. At a manager that does
+  /// so it changes which switches it waits for.
+  v1::ClaimResponse adopt(const Caller& caller, const v1::AdoptRequest& request, Time now);
   /// Returns the allocation's number.
   std::uint64_t grant(const Caller& caller, const v1::GrantAllocationRequest& request, Time now);
   /// Returns its jobs, which end.
@@ -158,11 +164,12 @@ class Loop {
     v1::SwitchSeen seen;   // the last that is not older than settled_order
     bool is_fresh = false; // seen is there
     std::map<std::uint32_t, v1::FabricLabel> labels;
-    std::map<std::string, Time> down_since; // ports
-    bool has_taken = false;                 // this term, once
-    bool has_told = false;                  // whom it obeys, or is not reached
-    v1::ClaimFabricResponse holder;         // whom it obeyed, while the manager waits for a claim
-    Time held_at = 0;                       // when it said so
+    std::map<std::uint32_t, v1::Ring> rings; // that have labels; for adoption alone
+    std::map<std::string, Time> down_since;  // ports
+    bool has_taken = false;                  // this term, once
+    bool has_told = false;                   // whom it obeys, or is not reached
+    v1::ClaimFabricResponse holder;          // whom it obeyed, while the manager waits for a claim
+    Time held_at = 0;                        // when it said so
   };
 
   /// What is known of a job beside its record. A new leader has none of it.
@@ -197,6 +204,7 @@ class Loop {
   void let_callers_go(const std::string& why, Time now);
   void lose_owner(std::uint64_t job, Time now);
   void pass_ids_at(const SwitchState& state);
+  void look_for_strange_jobs(SwitchIndex at, Time now);
   void look_at_store(Time now);
   void look_at_ids();
   void look_at_switch(SwitchIndex at, Time now);
@@ -214,13 +222,39 @@ class Loop {
                    Time now);
   void check_is_free(SwitchIndex at, Time now) const;
   v1::FabricRecord claimed_record(Time now) const;
+  void require_claimable() const;
+  v1::ClaimResponse take_fabric(const Caller& caller, const v1::FabricRecord& next);
+  static v1::ClaimResponse claim_response(const v1::FabricRecord& next,
+                                          const std::vector<std::string>& unheard);
   std::vector<std::string> unheard() const;
   bool has_taken_any() const;
+  bool is_idle() const;
   std::string why_idle() const;
   void require_lead() const;
 
+  // Adoption.
+  bool is_adopting() const { return fabric_.adopts(); }
+
+  void check_without(const v1::AdoptRequest& request) const;
+  std::vector<std::string> unseen() const;
+  static bool has_told_rings(const SwitchState& state);
+  void look_at_adoption(Time now);
+
+  /// How many switches' parts have the number of a ring of a job's, by whose they are.
+  struct Traces {
+    unsigned own = 0;
+    unsigned of_others = 0;
+  };
+
+  bool drop_outdated();
+  Traces traces_of(const v1::JobRecord& record) const;
+  std::vector<FoundJob> found_jobs() const;
+  bool is_known(const v1::FabricLabel& label) const;
+  bool adopt_job(const FoundJob& found, Time now);
+
   // Orders.
   struct Due;
+  v1::FabricLabel label_of(const v1::JobRecord& record) const;
   void give_orders(SwitchIndex at);
   void collect(SwitchIndex at, std::uint64_t id, const v1::JobRecord& record, Due& due);
   bool collect_unknown(SwitchIndex at, Due& due);
@@ -235,6 +269,7 @@ class Loop {
   bool save(const v1::AllocationRecord& record, const v1::FabricRecord& fabric,
             std::optional<std::uint64_t> replaced = std::nullopt);
   bool read_store(Time now);
+  void take_up(std::uint64_t id, Time now);
   void fence(const std::string& why);
   void lose_store(const std::string& why);
   void begin_end(std::uint64_t id, const std::string& why, Time now);
@@ -245,6 +280,8 @@ class Loop {
   void require_scheduler(const Caller& caller) const;
   const v1::AllocationRecord* allocation_named(const std::string& name) const;
   const v1::AllocationRecord& allocation_of(const Caller& caller, const std::string& name) const;
+  v1::AllocationRecord allocation_of(const v1::FabricLabel& label,
+                                     const v1::JobRecord& record) const;
   std::vector<std::string> hosts_in(const std::string& list) const;
   void check_tenant_has(const Caller& caller, const std::string& name,
                         const std::vector<std::string>& hosts) const;
@@ -302,6 +339,7 @@ class Loop {
   bool is_in_doubt_ = false; // whether it leads
   bool is_lost_ = true;      // the store was not read since it was last lost
   std::string awaits_claim_; // why it gives no order before a claim; empty: it does
+  std::string adopts_;       // why it gives none while it adopts; empty: it does
   Time read_at_ = 0;
   Time begun_at_ = 0;
   Time last_now_ = 0;

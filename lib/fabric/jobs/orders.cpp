@@ -37,17 +37,30 @@ bool has_ring(const std::string& stored, const std::string& name, std::uint32_t 
                              [id](const v1::PartRecord* part) { return part->ring().id() == id; });
 }
 
-v1::FabricLabel label_of(std::uint64_t id, const v1::JobRecord& record) {
+} // namespace
+
+/// All that adoption.cpp needs beside the ring itself.
+v1::FabricLabel Loop::label_of(const v1::JobRecord& record) const {
   v1::FabricLabel label;
-  label.set_job(id);
+  label.set_job(record.id());
   label.set_request_id(record.request().request_id());
   label.set_tenant(record.request().tenant());
   label.set_name(record.request().name());
   *label.mutable_positions() = record.positions();
+  label.set_owner(record.owner());
+  if (const auto granted = allocations_.find(record.request().allocation());
+      granted != allocations_.end()) {
+    label.set_allocation(granted->second.name());
+    label.set_allocation_number(granted->first);
+    label.set_granted_by(granted->second.granted_by());
+    label.set_token_sha256(record.token().sha256());
+    label.set_token_host(record.token().host());
+  }
+  label.set_reserve(record.request().reserve());
+  label.set_rate(record.rate());
+  label.set_rings(static_cast<std::uint32_t>(record.rings_size()));
   return label;
 }
-
-} // namespace
 
 /// What one switch has too much, and what it lacks of what an order can hold.
 struct Loop::Due {
@@ -104,7 +117,7 @@ void Loop::collect(SwitchIndex at, std::uint64_t id, const v1::JobRecord& record
     for (const v1::PartRecord* const part : here) {
       v1::LabelledRing& ring = *due.apply.add_rings();
       *ring.mutable_ring() = part->ring();
-      *ring.mutable_label() = label_of(id, record);
+      *ring.mutable_label() = label_of(record);
     }
     due.bytes = bytes;
     due.placed.insert(id);

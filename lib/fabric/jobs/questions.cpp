@@ -4,6 +4,7 @@
 
 #include "jobs/hexadecimal.hpp"
 #include "jobs/loop.hpp"
+#include "jobs/records.hpp"
 #include "jobs/ring_messages.hpp"
 
 #include <fmt/format.h>
@@ -63,17 +64,23 @@ void leave_out_reasons(v1::FabricPicture& picture) {
 std::string Loop::doubt() const {
   return is_in_doubt_ ? "the manager does not know whether it leads: this is from its memory"
          : is_lost_   ? "the manager's store does not answer: this is from its memory"
-                      : awaits_claim_;
+         : awaits_claim_.empty() ? adopts_
+                                 : awaits_claim_;
+}
+
+bool Loop::is_idle() const {
+  return is_lost_ || !awaits_claim_.empty() || is_adopting();
 }
 
 /// For those whom it can do nothing.
 std::string Loop::why_idle() const {
-  return awaits_claim_.empty() ? "the manager's store does not answer" : awaits_claim_;
+  const std::string& waits = awaits_claim_.empty() ? adopts_ : awaits_claim_;
+  return waits.empty() ? "the manager's store does not answer" : waits;
 }
 
 /// Else another manager is to be asked: its memory may be old.
 void Loop::require_lead() const {
-  if (is_lost_ || is_over_ || !awaits_claim_.empty()) {
+  if (is_idle() || is_over_) {
     throw Refused(Code::unavailable, why_idle());
   }
 }
@@ -125,7 +132,7 @@ std::vector<std::uint64_t> Loop::drain(const Caller& caller, const v1::DrainRequ
                                                request.kind(), request.name()));
   }
   v1::MarkRecord mark;
-  mark.set_schema(1);
+  mark.set_schema(kSchema);
   mark.set_who(caller.name.empty() ? "root" : caller.name);
   mark.set_why(request.why());
   if (!save({{key_of(request.kind(), request.name()), mark.SerializeAsString()}})) {
@@ -341,6 +348,7 @@ v1::FabricPicture Loop::picture(const Caller& caller) const {
   picture.set_doubt(doubt());
   picture.set_is_in_doubt(is_in_doubt_);
   picture.set_awaits_claim(!awaits_claim_.empty());
+  picture.set_is_adopting(is_adopting() && awaits_claim_.empty());
   const placement::Usage used = usage();
   draw_switches(used, picture);
   draw_hosts(picture);

@@ -13,12 +13,17 @@
 
 namespace weir::jobs {
 
+inline constexpr std::uint32_t kSchema = 1;
 inline constexpr const char* kFabricKey = "fabric";
 inline constexpr const char* kAllocationPrefix = "allocation/";
 inline constexpr std::size_t kMostRecordBytes = 1 << 20; // a store takes one and a half (etcd)
 
 inline std::string job_key(std::uint64_t id) {
   return fmt::format("job/{}", id);
+}
+
+inline std::string allocation_key(std::uint64_t id) {
+  return fmt::format("{}{}", kAllocationPrefix, id);
 }
 
 inline void write(const LeaderTerm& term, v1::FabricTerm& message) {

@@ -7,6 +7,7 @@
 #include "placement/place.hpp"
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <weir/v1/fabric_records.pb.h>
 #include <weir/v1/switch.pb.h>
@@ -15,6 +16,15 @@ namespace weir::jobs {
 
 /// The ring's members' ports, children and parent, as this switch has them.
 void write_part(const Site& site, const placement::TreeSwitch& part, v1::Ring& ring);
+
+/// A switch or a port of a ring's is not in the topology. what() names it.
+class UnknownPart : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What write_part() has written at this switch. Throws UnknownPart.
+placement::TreeSwitch read_part(const Site& site, SwitchIndex at, const v1::Ring& ring);
 
 /// How many children the switch has: those that are told, or all members.
 std::uint64_t children_of(const v1::Ring& ring);

@@ -70,7 +70,7 @@ void add_lead(double leads, const Labels& who, Sheet& sheet) {
 }
 
 void add_manager(const v1::FabricPicture& picture, Sheet& sheet) {
-  add_lead(picture.awaits_claim() ? 0 : 1,
+  add_lead(picture.awaits_claim() || picture.is_adopting() ? 0 : 1,
            {{"fabric", picture.fabric()}, {"manager", picture.manager()}, {"term", picture.term()}},
            sheet);
   sheet.begin("store_lost", "gauge", "1: the store does not answer");
@@ -79,6 +79,8 @@ void add_manager(const v1::FabricPicture& picture, Sheet& sheet) {
   sheet.add({}, picture.is_in_doubt() ? 1 : 0);
   sheet.begin("awaits_claim", "gauge", "1: no orders are given before weirctl fabric claim");
   sheet.add({}, picture.awaits_claim() ? 1 : 0);
+  sheet.begin("adopts", "gauge", "1: no orders are given until all switches have told their rings");
+  sheet.add({}, picture.is_adopting() ? 1 : 0);
 }
 
 void add_counts(const jobs::Loop::Counts& counts, Sheet& sheet) {

@@ -33,6 +33,10 @@ void look_at_lead(const v1::FabricPicture& picture, std::vector<Finding>& findin
     findings.push_back(
         {Weight::trouble, "the manager gives no orders: it waits for weirctl fabric claim"});
   }
+  if (picture.is_adopting()) {
+    findings.push_back({Weight::trouble, "the manager gives no orders yet: it adopts the jobs that "
+                                         "run, and waits for a switch"});
+  }
 }
 
 void look_at_switches(const v1::FabricPicture& picture, std::vector<Finding>& findings) {
@@ -84,6 +88,7 @@ std::string lead_of(const v1::FabricPicture& picture) {
   const std::string who = fmt::format("{}, term {}", picture.manager(), picture.term());
   return picture.is_in_doubt()    ? fmt::format("in doubt whether led by {}", who)
          : picture.awaits_claim() ? fmt::format("led by nobody: {}, waits for a claim", who)
+         : picture.is_adopting()  ? fmt::format("led by nobody: {}, waits for switches", who)
                                   : fmt::format("led by {}", who);
 }
 

@@ -406,6 +406,14 @@ grpc::ServerUnaryReactor* Service::Claim(grpc::CallbackServerContext* context,
   });
 }
 
+grpc::ServerUnaryReactor* Service::Adopt(grpc::CallbackServerContext* context,
+                                         const v1::AdoptRequest* request,
+                                         v1::ClaimResponse* response) {
+  return answered(context, [request, response](jobs::Loop& loop, const jobs::Caller& caller) {
+    *response = loop.adopt(caller, *request, store::boot_time_ms());
+  });
+}
+
 grpc::ServerUnaryReactor* Service::GrantAllocation(grpc::CallbackServerContext* context,
                                                    const v1::GrantAllocationRequest* request,
                                                    v1::GrantAllocationResponse* response) {

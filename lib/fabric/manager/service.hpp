@@ -67,6 +67,9 @@ class Service : public v1::Fabric::CallbackService {
   grpc::ServerUnaryReactor* Claim(grpc::CallbackServerContext* context,
                                   const v1::ClaimRequest* request,
                                   v1::ClaimResponse* response) override;
+  grpc::ServerUnaryReactor* Adopt(grpc::CallbackServerContext* context,
+                                  const v1::AdoptRequest* request,
+                                  v1::ClaimResponse* response) override;
 
   grpc::ServerUnaryReactor* GrantAllocation(grpc::CallbackServerContext* context,
                                             const v1::GrantAllocationRequest* request,

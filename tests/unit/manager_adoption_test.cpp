@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+/// A manager whose store has lost its jobs writes them down again from what switches tell
+/// (docs/fabric.md, "The store is lost"). What it should write is what the manager wrote that
+/// placed them.
+
+#include "manager_fixture.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <gmock/gmock.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::jobs::manager_adoption_test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+using namespace manager_fixture;
+
+const std::vector<std::string> kSwitches{"leaf0", "leaf1", "spine0", "spine1"};
+const Caller kScheduler{.name = "slurmctld", .is_scheduler = true};
+
+/// Two leaves with two hosts each, below two spines. Each port has a name of its own.
+Site make_tree_site() {
+  const std::vector<std::string> hosts{"host0", "host1", "host2", "host3"};
+  plan::Topology topology(hosts, kSwitches);
+  const plan::LinkTraits traits{.bits_per_second = 100'000'000'000, .latency_ns = 1000};
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    topology.connect(topology.find(hosts[host]), topology.find(kSwitches[host / 2]), traits);
+  }
+  for (const char* const leaf : {"leaf0", "leaf1"}) {
+    for (const char* const spine : {"spine0", "spine1"}) {
+      topology.connect(topology.find(leaf), topology.find(spine), traits);
+    }
+  }
+  Site site(std::move(topology));
+  site.fabric = "lab";
+  site.trees = 2;
+  for (plan::LinkId link = 0; link < site.topology().links().size(); ++link) {
+    site.ports.push_back(fmt::format("p{}", link));
+  }
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    const plan::VertexId vertex = site.topology().find(hosts[host]);
+    const plan::LinkId link = site.topology().outgoing(vertex).front();
+    site.endpoints[*wire::parse_ip(fmt::format("10.0.0.{}", host + 1))] = {
+        vertex,
+        {site.index().switch_at(site.topology().link(link).to), plan::Topology::reverse_of(link)}};
+  }
+  return site;
+}
+
+/// An older switch tells labels alone.
+enum class Told : std::uint8_t { labels, rings };
+
+/// What switches have, whoever leads.
+class Switches {
+ public:
+  explicit Switches(std::size_t count) : rings_(count) {}
+
+  /// All that they were ordered, which they have done.
+  void take(FakeOutside& outside, Loop& loop, Time now) {
+    for (const auto& [at, request] : std::exchange(outside.applied, {})) {
+      for (const v1::LabelledRing& ring : request.rings()) {
+        rings_[at][ring.ring().id()] = ring;
+      }
+      loop.on_ordered(at, request.order().number(), {}, now);
+    }
+  }
+
+  void forget(SwitchIndex at) { rings_[at].clear(); }
+
+  void relabel(const std::function<void(v1::FabricLabel&)>& change) {
+    for (auto& rings : rings_) {
+      for (auto& [id, ring] : rings) {
+        change(*ring.mutable_label());
+      }
+    }
+  }
+
+  v1::SwitchSeen seen(SwitchIndex at, Told told) const {
+    v1::SwitchSeen seen;
+    seen.set_boot(fmt::format("boot{}", at));
+    seen.set_last_order(UINT64_MAX);
+    seen.mutable_room()->set_rings(8);
+    seen.mutable_room()->set_members(64);
+    seen.mutable_room()->set_frames(1 << 16);
+    for (const auto& [id, ring] : rings_[at]) {
+      v1::SeenRing& row = *seen.add_rings();
+      row.set_id(id);
+      row.set_is_managed(true);
+      *row.mutable_label() = ring.label();
+      if (told == Told::rings) {
+        *row.mutable_ring() = ring.ring();
+        row.mutable_ring()->clear_nonce();
+      }
+    }
+    return seen;
+  }
+
+ private:
+  std::vector<std::map<std::uint32_t, v1::LabelledRing>> rings_;
+};
+
+class ManagerAdoption : public testing::Test {
+ protected:
+  ManagerAdoption() {
+    before_.begin(now_);
+    for (SwitchIndex at = 0; at < kSwitches.size(); ++at) {
+      show(before_, at);
+    }
+    now_ += 10'000; // new leaders wait for their switches
+    for (SwitchIndex at = 0; at < kSwitches.size(); ++at) {
+      before_.on_seen(at, switches_.seen(at, Told::labels), now_);
+    }
+  }
+
+  void show(Loop& loop, SwitchIndex at, Told told = Told::rings) {
+    v1::ClaimFabricResponse claimed;
+    claimed.set_boot(fmt::format("boot{}", at));
+    loop.on_claimed(at, {}, claimed, now_);
+    loop.on_seen(at, switches_.seen(at, told), now_);
+  }
+
+  /// Over both leaves, by two trees. Rank 0 is the last host.
+  static v1::HoldJobRequest request(char id = 'r') {
+    v1::HoldJobRequest request;
+    request.set_request_id(std::string(16, id));
+    request.set_name("train");
+    request.set_window(8);
+    request.set_message_bytes(4096);
+    request.set_mtu(1024);
+    request.set_rings_wanted(2);
+    request.set_rings_least(2);
+    request.set_nonce(77);
+    request.set_reserve(10'000'000'000);
+    for (const char* const address : {"10.0.0.4", "10.0.0.1", "10.0.0.3", "10.0.0.2"}) {
+      request.add_members()->add_addresses(address);
+    }
+    return request;
+  }
+
+  /// A job of the manager before, which runs.
+  v1::JobRecord placed(const v1::HoldJobRequest& request, const Caller& caller = kOperator) {
+    before_.on_hold(++calls_, caller, request, now_);
+    switches_.take(outside_before_, before_, now_);
+    EXPECT_FALSE(outside_before_.ended) << outside_before_.ended->words;
+    return before_.records().rbegin()->second;
+  }
+
+  /// Its store has what is given, and that it is to adopt.
+  Loop& adopting(v1::FabricRecord fabric = {}) {
+    fabric.set_schema(1);
+    fabric.set_epoch(2);
+    fabric.set_next_ring((std::uint64_t{1} << 31) + (1 << 24));
+    fabric.set_next_job(1 << 24);
+    fabric.set_adopts(true);
+    store_.items.push_back({"fabric", fabric.SerializeAsString()});
+    after_ = std::make_unique<Loop>(site_, store_, outside_, Loop::Identity{"mgr2", {2, 1}});
+    after_->begin(now_);
+    return *after_;
+  }
+
+  void show_all(Loop& loop) {
+    for (SwitchIndex at = 0; at < kSwitches.size(); ++at) {
+      show(loop, at);
+    }
+  }
+
+  SwitchIndex at(const std::string& name) const { return *site_.switch_named(name); }
+
+  Time now_ = 1;
+  CallId calls_ = 0;
+  const Site site_ = make_tree_site();
+  Switches switches_{kSwitches.size()};
+  FakeStore store_before_;
+  FakeStore store_;
+  FakeOutside outside_before_;
+  FakeOutside outside_;
+  Loop before_{site_, store_before_, outside_before_, {"mgr1", {1, 7}}};
+  std::unique_ptr<Loop> after_;
+};
+
+/// All of the record but how the job was asked for.
+TEST_F(ManagerAdoption, WritesAJobDownAsTheManagerDidThatPlacedIt) {
+  v1::JobRecord wanted = placed(request());
+  ASSERT_EQ(wanted.state(), v1::JobRecord::PLACED);
+  ASSERT_EQ(wanted.rings_size(), 2);
+  Loop& loop = adopting();
+  show_all(loop);
+  wanted.mutable_request()->clear_nonce();
+  for (v1::RingRecord& ring : *wanted.mutable_rings()) {
+    for (v1::PartRecord& part : *ring.mutable_parts()) {
+      part.mutable_ring()->clear_nonce();
+    }
+  }
+  ASSERT_EQ(loop.records().size(), 1U);
+  EXPECT_EQ(loop.records().begin()->second.DebugString(), wanted.DebugString());
+  EXPECT_EQ(loop.doubt(), "");
+  EXPECT_FALSE(store_.fabric.adopts());
+  EXPECT_TRUE(outside_.removed.empty());
+  loop.on_hold(5, kOperator, request(), now_);
+  EXPECT_FALSE(outside_.ended) << "its owner has it again";
+  EXPECT_EQ(loop.records().size(), 1U);
+}
+
+TEST_F(ManagerAdoption, GivesNoOrderAndNoJobUntilEachSwitchHasSpoken) {
+  placed(request());
+  Loop& loop = adopting();
+  for (const char* const name : {"leaf0", "leaf1", "spine0"}) {
+    show(loop, at(name));
+    EXPECT_TRUE(outside_.watched.at(at(name)).with_rings());
+  }
+  EXPECT_EQ(loop.doubt(), "jobs that run are being adopted: spine1 must say what rings they have; "
+                          "without one: `weirctl fabric adopt --without NAME`");
+  loop.on_hold(5, kOperator, request('s'), now_);
+  ASSERT_TRUE(outside_.ended);
+  EXPECT_EQ(outside_.ended->code, Code::unavailable);
+  EXPECT_EQ(outside_.ended->words, loop.doubt());
+  EXPECT_TRUE(loop.records().empty());
+  EXPECT_TRUE(outside_.removed.empty());
+  show(loop, at("spine1"));
+  EXPECT_EQ(loop.records().size(), 1U);
+}
+
+TEST_F(ManagerAdoption, WaitsForASwitchThatTellsLabelsAlone) {
+  placed(request());
+  Loop& loop = adopting();
+  for (const char* const name : {"leaf0", "leaf1", "spine0"}) {
+    show(loop, at(name));
+  }
+  show(loop, at("spine1"), Told::labels);
+  EXPECT_THAT(loop.doubt(), HasSubstr("spine1 must say"));
+  EXPECT_TRUE(loop.records().empty());
+}
+
+TEST_F(ManagerAdoption, AJobThatLacksAPartEndsAndSaysSo) {
+  placed(request());
+  switches_.forget(at("spine0"));
+  Loop& loop = adopting();
+  show_all(loop);
+  ASSERT_EQ(loop.records().size(), 1U);
+  const v1::JobRecord& record = loop.records().begin()->second;
+  EXPECT_EQ(record.state(), v1::JobRecord::ENDING);
+  EXPECT_THAT(record.why(), HasSubstr("no switch has the root of ring 21474836"));
+  EXPECT_EQ(outside_.removed.size(), 3U) << "where it has parts";
+  EXPECT_THAT(outside_.notes["not_adopted"], HasSubstr("(train, 4 hosts) ends: no switch has"));
+}
+
+TEST_F(ManagerAdoption, AJobOfWhichARingIsGoneEverywhereEnds) {
+  placed(request());
+  switches_.relabel([](v1::FabricLabel& label) { label.set_rings(3); });
+  Loop& loop = adopting();
+  show_all(loop);
+  ASSERT_EQ(loop.records().size(), 1U);
+  EXPECT_EQ(loop.records().begin()->second.why(), "switches have 2 of its 3 rings");
+}
+
+TEST_F(ManagerAdoption, GoesOnWithoutASwitchIfItIsTold) {
+  placed(request());
+  Loop& loop = adopting();
+  for (const char* const name : {"leaf0", "leaf1", "spine0"}) {
+    show(loop, at(name));
+  }
+  v1::AdoptRequest wrong;
+  wrong.add_without("spine7");
+  try {
+    loop.adopt(kOperator, wrong, now_);
+    FAIL() << "it takes a switch that there is not";
+  } catch (const Loop::Refused& refused) {
+    EXPECT_STREQ(refused.what(), "without: found 'spine7'; allowed: a switch of the topology");
+  }
+  v1::AdoptRequest without;
+  without.add_without("spine1");
+  EXPECT_THROW(loop.adopt({.name = "red"}, without, now_), Loop::Refused) << "no operator";
+  EXPECT_TRUE(loop.adopt(kOperator, without, now_).goes_on());
+  EXPECT_EQ(outside_.begins_again, "") << "it leads on";
+  EXPECT_EQ(loop.doubt(), "");
+  ASSERT_EQ(loop.records().size(), 1U);
+  EXPECT_EQ(loop.records().begin()->second.state(), v1::JobRecord::ENDING);
+}
+
+/// Of a backup: one job that it has goes on, of another one it has a stale record, and a number of
+/// its is another job's.
+TEST_F(ManagerAdoption, OfAnOldStoreItKeepsWhatIsSo) {
+  const v1::JobRecord runs = placed(request('a'));
+  const v1::JobRecord found = placed(request('b'));
+  v1::JobRecord over = found; // the number of one that runs
+  over.mutable_request()->set_request_id(std::string(16, 'c'));
+  v1::JobRecord placing = runs;
+  placing.set_state(v1::JobRecord::PLACING);
+  store_.items = {{"job/1", placing.SerializeAsString()}, {"job/2", over.SerializeAsString()}};
+  Loop& loop = adopting();
+  show_all(loop);
+  std::map<std::uint64_t, std::string> requests;
+  for (const auto& [id, record] : loop.records()) {
+    EXPECT_EQ(record.state(), v1::JobRecord::PLACED);
+    requests[id] = record.request().request_id();
+  }
+  EXPECT_EQ(requests, (std::map<std::uint64_t, std::string>{{1, std::string(16, 'a')},
+                                                            {2, std::string(16, 'b')}}));
+  EXPECT_TRUE(outside_.removed.empty());
+}
+
+TEST_F(ManagerAdoption, AJobsTokenIsGoodAgain) {
+  v1::GrantAllocationRequest grant;
+  grant.set_name("slurm:prod:4711");
+  grant.set_hosts("host[0-3]");
+  const std::uint64_t allocation = before_.grant(kScheduler, grant, now_);
+  const std::string token(32, 't');
+  before_.issue_token({.name = "host3"}, grant.name(), token);
+  v1::HoldJobRequest wish = request();
+  wish.set_allocation(allocation);
+  wish.set_token(token);
+  placed(wish, {});
+  Loop& loop = adopting();
+  show_all(loop);
+  loop.on_hold(5, {}, wish, now_);
+  EXPECT_FALSE(outside_.ended) << outside_.ended->words;
+  EXPECT_EQ(loop.records().size(), 1U);
+  v1::HoldJobRequest forged = wish;
+  forged.set_token(std::string(32, 'u'));
+  loop.on_hold(6, {}, forged, now_);
+  ASSERT_TRUE(outside_.ended);
+  EXPECT_EQ(outside_.ended->code, Code::not_allowed);
+  EXPECT_EQ(loop.end_allocation(kScheduler, grant.name(), now_).size(), 1U);
+}
+
+/// Nobody has said that the store is another one.
+TEST_F(ManagerAdoption, AStoreThatNeverGaveAJobsNumberWaitsForAPerson) {
+  placed(request());
+  after_ = std::make_unique<Loop>(site_, store_, outside_, Loop::Identity{"mgr2", {2, 1}});
+  after_->begin(now_);
+  show(*after_, at("leaf0"));
+  EXPECT_EQ(after_->doubt(),
+            "leaf0 has ring 2147483648 of job 1, a number that the store has not given yet: it is "
+            "an old store, or a new one; no orders are given until `weirctl fabric claim`, or "
+            "`adopt`");
+  EXPECT_TRUE(outside_.removed.empty());
+  for (const char* const name : {"leaf1", "spine0", "spine1"}) {
+    after_->on_claimed(at(name), {Code::no_answer, "no answer"}, {}, now_);
+  }
+  const v1::ClaimResponse claimed = after_->adopt(kOperator, {}, now_);
+  EXPECT_FALSE(claimed.goes_on());
+  EXPECT_THAT(claimed.unheard(), UnorderedElementsAre("leaf1", "spine0", "spine1"));
+  EXPECT_TRUE(store_.fabric.adopts());
+  EXPECT_NE(outside_.begins_again, "");
+}
+
+} // namespace
+} // namespace weir::jobs::manager_adoption_test
