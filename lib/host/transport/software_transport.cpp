@@ -35,8 +35,9 @@ std::uint32_t packets_in_flight(const TransportPlan& plan) {
 SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
                                      const SoftwareTransportOptions& options,
                                      std::unique_ptr<FrameIo> frames)
-    : plan_(plan), options_(options), frames_(std::move(frames)), channels_(plan.channels),
-      dice_(options.seed) {
+    : plan_(plan), options_(options),
+      pump_(std::move(frames), {.share = options.loss, .seed = options.seed}),
+      channels_(plan.channels) {
   for (Channel& channel : channels_) {
     channel.inbox.resize(plan.slots_bytes());
     channel.receives.resize(plan.slots);
@@ -46,20 +47,17 @@ SoftwareTransport::SoftwareTransport(const TransportPlan& plan,
 
 void SoftwareTransport::renew(Delivery delivery) {
   delivery_ = delivery;
-  constexpr std::uint32_t k24Bits = 0xffffff;
-  constexpr std::uint32_t kFirstNumber = 2; // 0 and 1 are for management, 0xffffff for multicast
   const auto numbers = static_cast<std::uint32_t>(2 * channels_.size());
-  // Other groups of this host draw theirs too. Equal ones would take one another's packets.
-  const std::uint32_t first = random_number(kFirstNumber, k24Bits - numbers);
-  frames_->keep_only({.first = first, .count = numbers});
+  const std::uint32_t first = draw_queue_pairs(numbers);
+  pump_.frames().keep_only({.first = first, .count = numbers});
   device_ = std::make_unique<endpoint::Device>();
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     Channel& channel = channels_[i];
     channel.outgoing_number = first + static_cast<std::uint32_t>(2 * i);
     channel.incoming_number = channel.outgoing_number + 1;
-    channel.outgoing_psn = random_number(0, k24Bits);
-    channel.incoming_psn = random_number(0, k24Bits);
-    channel.inbox_key = (random_number(0, k24Bits) << 8) | static_cast<std::uint32_t>(i);
+    channel.outgoing_psn = draw_psn();
+    channel.incoming_psn = draw_psn();
+    channel.inbox_key = (random_number(0, 0xffffff) << 8) | static_cast<std::uint32_t>(i);
     channel.outgoing = channel.incoming = nullptr;
     channel.is_closed = false;
     if (delivery == Delivery::by_write) {
@@ -114,9 +112,6 @@ void SoftwareTransport::connect_channel(std::size_t index, const Neighbour& pred
   Channel& channel = channels_[index];
   const auto& behind = channel_address<SoftwareChannelAddress>(predecessor, index, plan_.channels);
   const auto& ahead = channel_address<SoftwareChannelAddress>(successor, index, plan_.channels);
-  const auto entropy_port = [](std::uint32_t number) {
-    return static_cast<std::uint16_t>(0xc000 | (number & 0x3fff)); // IBTA annex A17.4.2
-  };
 
   endpoint::QueuePairConfig outgoing = common_config();
   outgoing.local_qp = channel.outgoing_number;
@@ -193,23 +188,13 @@ void SoftwareTransport::quiesce() {
   }
 }
 
-endpoint::TimePoint SoftwareTransport::now() const {
-  return endpoint::TimePoint(std::chrono::steady_clock::now().time_since_epoch());
-}
-
-void SoftwareTransport::accept(std::span<std::uint8_t> frame) {
-  device_->receive(frame, now_);
-}
-
 bool SoftwareTransport::poll(TransportListener& listener) {
-  now_ = now();
-  bool moved = frames_->receive(*this) != 0;
-  device_->expire(now_);
+  bool moved = pump_.receive(*device_);
   for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
     moved |= drain_incoming(channel, listener);
     moved |= drain_outgoing(channel, listener);
   }
-  moved |= transmit();
+  moved |= pump_.transmit(*device_);
   for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
     if (const std::optional<Error> failure = failure_of(channel)) {
       listener.failed(channel, *failure);
@@ -265,33 +250,6 @@ bool SoftwareTransport::drain_outgoing(std::size_t index, TransportListener& lis
   return moved;
 }
 
-bool SoftwareTransport::is_lost() {
-  return options_.loss > 0 && static_cast<double>(dice_() >> 11) * 0x1p-53 < options_.loss;
-}
-
-bool SoftwareTransport::transmit() {
-  constexpr std::size_t kBurst = 64; // then look for incoming frames
-  bool moved = false;
-  for (std::size_t sent = 0; sent < kBurst; ++sent) {
-    const std::span<std::uint8_t> room = frames_->reserve(device_->max_frame_bytes());
-    if (room.empty()) {
-      break;
-    }
-    const std::size_t frame_bytes = device_->transmit(room, now_);
-    if (frame_bytes == 0) {
-      break;
-    }
-    moved = true;
-    if (is_lost()) {
-      ++frames_lost_;
-    } else {
-      frames_->commit(frame_bytes);
-    }
-  }
-  frames_->flush();
-  return moved;
-}
-
 std::optional<Error> SoftwareTransport::failure_of(std::size_t index) const {
   const Channel& channel = channels_[index];
   if (channel.is_closed) {
@@ -335,11 +293,6 @@ Error SoftwareTransport::failure_of(const endpoint::QueuePair& queue_pair, std::
               std::chrono::round<std::chrono::milliseconds>(plan_.exact_ack_timeout()).count())};
 }
 
-Deadline SoftwareTransport::due() const {
-  const std::optional<endpoint::TimePoint> deadline = device_->next_deadline();
-  return deadline ? Deadline(deadline->time_since_epoch()) : Deadline::max();
-}
-
 TransportStatistics SoftwareTransport::statistics() const {
   std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
@@ -356,7 +309,7 @@ TransportStatistics SoftwareTransport::statistics() const {
   return {.received_packets = received,
           .retransmitted_packets = retransmitted,
           .ack_timeouts = timeouts,
-          .frames_lost_on_purpose = frames_lost_};
+          .frames_lost_on_purpose = pump_.frames_lost()};
 }
 
 std::string SoftwareTransport::describe(std::size_t index) const {

@@ -2,15 +2,13 @@
 #pragma once
 
 #include "endpoint/device.hpp"
-#include "host/transport/frame_io.hpp"
+#include "host/transport/frame_pump.hpp"
 #include "host/transport/transport.hpp"
 #include "wire/address.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,7 +23,7 @@ struct SoftwareTransportOptions {
 };
 
 /// The transport over lib/core/endpoint's queue pairs and raw frames.
-class SoftwareTransport : public Transport, private FrameReader {
+class SoftwareTransport : public Transport {
  public:
   SoftwareTransport(const TransportPlan& plan, const SoftwareTransportOptions& options,
                     std::unique_ptr<FrameIo> frames);
@@ -43,14 +41,15 @@ class SoftwareTransport : public Transport, private FrameReader {
   void quiesce() override;
   bool poll(TransportListener& listener) override;
 
-  int descriptor() const override { return frames_->descriptor(); }
+  int descriptor() const override { return pump_.frames().descriptor(); }
 
   bool arm() override { return descriptor() != kNoDescriptor || !spins_.spin(); }
 
-  Deadline due() const override;
+  Deadline due() const override { return due_of(*device_); }
+
   TransportStatistics statistics() const override;
 
-  bool has_link() const override { return frames_->has_link(); }
+  bool has_link() const override { return pump_.frames().has_link(); }
 
   std::string describe(std::size_t channel) const override;
 
@@ -76,30 +75,23 @@ class SoftwareTransport : public Transport, private FrameReader {
   void post_receive(Channel& channel, const OutgoingMessage& message) const;
   void post_for_writes(Channel& channel) const;
   IncomingMessage message_of(Channel& channel, const endpoint::Completion& completion) const;
-  void accept(std::span<std::uint8_t> frame) override;
   endpoint::QueuePairConfig common_config() const;
   void connect_channel(std::size_t channel, const Neighbour& predecessor,
                        const Neighbour& successor);
-  bool transmit();
   bool drain_outgoing(std::size_t channel, TransportListener& listener);
   bool drain_incoming(std::size_t channel, TransportListener& listener);
   std::optional<Error> failure_of(std::size_t index) const;
   Error failure_of(const endpoint::QueuePair& queue_pair, std::uint16_t neighbour,
                    std::string_view direction) const;
-  bool is_lost();
-  endpoint::TimePoint now() const;
 
   const TransportPlan plan_;
   const SoftwareTransportOptions options_;
-  std::unique_ptr<FrameIo> frames_;
+  FramePump pump_;
   std::unique_ptr<endpoint::Device> device_;
   Delivery delivery_ = Delivery::by_send;
   std::vector<Channel> channels_;
   std::uint16_t predecessor_ = 0; // ranks, once connected
   std::uint16_t successor_ = 0;
-  std::mt19937_64 dice_;
-  std::uint64_t frames_lost_ = 0;
-  endpoint::TimePoint now_; // of the current poll
   Spins spins_;
 };
 
