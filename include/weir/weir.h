@@ -45,7 +45,8 @@ typedef enum weir_status {
   WEIR_INTERNAL_ERROR = 10,    /* out of memory and the like */
   WEIR_ABORTED = 11,           /* a rank called weir_group_abort or weir_forming_abort */
   WEIR_OPERATOR_FAILED = 12,   /* a switch's kernel for an operator disagrees with the text */
-  WEIR_CANCELLED = 13          /* weir_cancel ended the request; the group goes on */
+  WEIR_CANCELLED = 13,         /* weir_cancel ended the request; the group goes on */
+  WEIR_NO_REGION = 14          /* the switch makes no such region, or has ended it; likewise */
 } weir_status;
 
 /* Numbers as in the INA header. */

@@ -44,6 +44,12 @@ weir_hold* hold_job(const weir_hold_order*, weir_job_rings*, char* why, std::siz
   return nullptr;
 }
 
+weir_hold* hold_region(const weir_hold_order*, const weir_hold_region*, weir_held_region*,
+                       char* why, std::size_t why_bytes) {
+  std::snprintf(why, why_bytes, "it makes no regions");
+  return nullptr;
+}
+
 void release(weir_hold* hold) {
   delete hold;
 }
@@ -51,6 +57,7 @@ void release(weir_hold* hold) {
 } // namespace
 
 const weir_switch_module* weir_switch_module_of() {
-  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job, release};
+  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job,
+                                             hold_region, release};
   return &module;
 }

@@ -96,6 +96,12 @@ weir_hold* hold_job(const weir_hold_order* order, weir_job_rings* rings, char*, 
   return new weir_hold{file, static_cast<std::uint32_t>(rings->made)};
 }
 
+weir_hold* hold_region(const weir_hold_order*, const weir_hold_region*, weir_held_region*,
+                       char* why, std::size_t why_bytes) {
+  std::snprintf(why, why_bytes, "it makes no regions");
+  return nullptr;
+}
+
 void release(weir_hold* hold) {
   note(hold->file, "end " + std::to_string(hold->id));
   delete hold;
@@ -104,6 +110,7 @@ void release(weir_hold* hold) {
 } // namespace
 
 const weir_switch_module* weir_switch_module_of() {
-  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job, release};
+  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job,
+                                             hold_region, release};
   return &module;
 }

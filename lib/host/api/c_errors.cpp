@@ -45,6 +45,8 @@ weir_status status_of(ErrorCode code) {
     return WEIR_OPERATOR_FAILED;
   case ErrorCode::cancelled:
     return WEIR_CANCELLED;
+  case ErrorCode::no_region:
+    return WEIR_NO_REGION;
   }
   return WEIR_INTERNAL_ERROR;
 }
@@ -77,6 +79,8 @@ const char* weir_status_name(weir_status status) {
     return "operator_failed";
   case WEIR_CANCELLED:
     return "cancelled";
+  case WEIR_NO_REGION:
+    return "no_region";
   case WEIR_RENDEZVOUS_TIMEOUT:
   case WEIR_PEER_DIED:
   case WEIR_RETRY_EXCEEDED:

@@ -14,6 +14,7 @@
 #include "host/rendezvous/hello_outcomes.hpp"
 #include "host/rendezvous/rendezvous.hpp"
 #include "host/switch_rings/held_rings.hpp"
+#include "host/switch_rings/switch_access.hpp"
 #include "program/operator.hpp"
 #include "wire/address.hpp"
 

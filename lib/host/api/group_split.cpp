@@ -8,7 +8,7 @@
 #include "host/base/peer_text.hpp"
 #include "host/base/random_bytes.hpp"
 #include "host/base/stream.hpp"
-#include "host/switch_rings/held_rings.hpp"
+#include "host/switch_rings/switch_access.hpp"
 #include "wire/big_endian.hpp"
 
 #include <fmt/format.h>

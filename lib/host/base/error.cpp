@@ -29,6 +29,8 @@ std::string_view name_of(ErrorCode code) {
     return "operator_failed";
   case ErrorCode::cancelled:
     return "cancelled";
+  case ErrorCode::no_region:
+    return "no_region";
   }
   return "unknown";
 }

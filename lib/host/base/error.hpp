@@ -23,14 +23,17 @@ enum class ErrorCode : std::uint8_t {
   aborted,           // a rank's program wanted no more
   operator_failed,   // a switch's kernel for an operator gave other bits than its loops
   cancelled,         // a request's caller wanted no more; the group goes on
+  no_region,         // the switch makes no such region, or has ended it; the group goes on
 };
 
 inline constexpr std::uint8_t kErrorCodes = 9; // that end a group: ranks tell one another of these
 
+inline constexpr std::uint8_t kAllErrorCodes = 11;
+
 std::string_view name_of(ErrorCode code);
 
 /// What went wrong, and the rank concerned if it is one rank. A group that threw an error is
-/// broken: every later call throws it again. But for `cancelled`.
+/// broken: every later call throws it again. But for `cancelled` and `no_region`.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::optional<std::uint16_t> rank, const std::string& message)

@@ -2,6 +2,7 @@
 #include "host/switch_rings/held_rings.hpp"
 
 #include "host/base/error.hpp"
+#include "host/switch_rings/switch_access.hpp"
 #include "host/switch_rings/switch_module.hpp"
 #include "program/operator.hpp"
 
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -17,19 +17,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::size_t kWhyBytes = 1024;
-
-std::string given_or_variable(const std::string& given, const char* variable) {
-  const char* const usual = given.empty() ? secure_getenv(variable) : nullptr;
-  return usual != nullptr ? usual : given;
-}
-
-/// A path alone is a Unix socket.
-std::string server_of(const std::string& address) {
-  return address.starts_with('/') ? "unix:" + address : address;
-}
-
-/// The same of a list.
+/// As server_of, of a list.
 std::string servers_of(const std::string& addresses) {
   std::string servers;
   std::stringstream list(addresses);
@@ -39,27 +27,7 @@ std::string servers_of(const std::string& addresses) {
   return servers;
 }
 
-std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
-  std::vector<const char*> pointers;
-  std::ranges::transform(texts, std::back_inserter(pointers), &std::string::c_str);
-  return pointers;
-}
-
 } // namespace
-
-SwitchAccess switch_access_of(const GroupOptions& options) {
-  SwitchAccess access = options.switch_access;
-  if (!access.address) {
-    access.manager = given_or_variable(access.manager, "WEIR_MANAGER");
-    access.address = given_or_variable({}, "WEIR_SWITCH");
-  }
-  access.certificate = given_or_variable(access.certificate, "WEIR_SWITCH_CERTIFICATE");
-  access.key = given_or_variable(access.key, "WEIR_SWITCH_KEY");
-  access.authority = given_or_variable(access.authority, "WEIR_SWITCH_AUTHORITY");
-  access.name = given_or_variable(access.name, "WEIR_SWITCH_NAME");
-  access.token_file = given_or_variable(access.token_file, "WEIR_TOKEN_FILE");
-  return access;
-}
 
 HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
                      const std::vector<std::string>& members, std::uint32_t nonce,
@@ -76,28 +44,19 @@ HeldRings::HeldRings(const SwitchAccess& access, const GroupOptions& options,
   for (const auto& one : options.operators) {
     texts.push_back(one->code().text.c_str());
   }
-  const weir_hold_order order{
-      .server = server.c_str(),
-      .certificate = access.certificate.c_str(),
-      .key = access.key.c_str(),
-      .authority = access.authority.c_str(),
-      .name = access.name.c_str(),
-      .token_file = access.token_file.c_str(),
-      .id_is = options.ring_ids == RingIds::given ? WEIR_HOLD_ID_GIVEN : WEIR_HOLD_ID_CHOSEN,
-      .id = 0,
-      .window = options.window,
-      .message_bytes = options.message_bytes,
-      .mtu = options.path_mtu,
-      .nonce = nonce,
-      .members = addresses.data(),
-      .member_count = addresses.size(),
-      .operators = texts.data(),
-      .operator_count = texts.size(),
-      .timeout_ms = 0,
-      .is_stopped = [](void* self) { return static_cast<HeldRings*>(self)->is_stopped() ? 1 : 0; },
-      .ended = [](void* self, const char* why) { static_cast<HeldRings*>(self)->note_end(why); },
-      .user = this,
-  };
+  weir_hold_order order = order_to(server, access);
+  order.id_is = options.ring_ids == RingIds::given ? WEIR_HOLD_ID_GIVEN : WEIR_HOLD_ID_CHOSEN;
+  order.window = options.window;
+  order.message_bytes = options.message_bytes;
+  order.mtu = options.path_mtu;
+  order.nonce = nonce;
+  order.members = addresses.data();
+  order.member_count = addresses.size();
+  order.operators = texts.data();
+  order.operator_count = texts.size();
+  order.is_stopped = [](void* self) { return static_cast<HeldRings*>(self)->is_stopped() ? 1 : 0; };
+  order.ended = [](void* self, const char* why) { static_cast<HeldRings*>(self)->note_end(why); };
+  order.user = this;
   try {
     module_ = &switch_module();
     is_managed ? make_on_fabric(order, options) : make_on_switch(order, options);

@@ -18,10 +18,6 @@
 
 namespace weir::host {
 
-/// The options, with the environment in place of what they leave open. Has an address, which may be
-/// empty.
-SwitchAccess switch_access_of(const GroupOptions& options);
-
 /// Rings of a switch, or of a fabric's manager, made now, and gone with this object or this
 /// process.
 class HeldRings {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 /// The module libweir_switch.so: rings of a switch by its call HoldRing, or of a fabric's manager
-/// by HoldJob.
+/// by HoldJob, and regions of a switch by HoldRegion.
 
 #include "host/switch_rings/module.h"
 
@@ -147,7 +147,61 @@ v1::HoldRingRequest request_of(const weir_hold_order& order) {
   return request;
 }
 
-std::string reason_of(const grpc::Status& status) {
+v1::HoldRegionRequest request_of(const weir_hold_order& order, const weir_hold_region& given) {
+  v1::HoldRegionRequest request;
+  v1::Region& region = *request.mutable_region();
+  region.set_bytes(given.bytes);
+  region.set_mtu(order.mtu);
+  region.set_window(order.window);
+  region.set_loopback(given.loopback != 0);
+  region.set_patience(given.patience);
+  region.set_forming(given.forming);
+  region.set_entries(given.entries);
+  for (std::size_t number = 0; number < given.view_count; ++number) {
+    v1::RegionView& view = *region.add_views();
+    view.set_operation(given.views[number].operation);
+    view.set_type(given.views[number].type);
+  }
+  for (std::size_t rank = 0; rank < order.member_count; ++rank) {
+    v1::RegionMember& member = *region.add_members();
+    member.set_ip(order.members[rank]);
+    member.set_queue_pair(given.members[rank].queue_pair);
+    member.set_first_psn(given.members[rank].first_psn);
+    member.set_base(given.members[rank].base);
+    member.set_key(given.members[rank].key);
+    member.set_ack_timeout(given.members[rank].ack_timeout);
+    member.set_reads(given.members[rank].reads);
+  }
+  return request;
+}
+
+/// HoldRing, for Stream.
+struct RingCall {
+  using Request = v1::HoldRingRequest;
+  using Answer = v1::HeldRing;
+  static constexpr std::string_view kName = "HoldRing of weir.v1.Switch";
+  static constexpr std::string_view kMakes = "ring";
+
+  static void begin(v1::Switch::Stub& stub, grpc::ClientContext& context, const Request& request,
+                    grpc::ClientReadReactor<Answer>& reactor) {
+    stub.async()->HoldRing(&context, &request, &reactor);
+  }
+};
+
+/// HoldRegion, likewise.
+struct RegionCall {
+  using Request = v1::HoldRegionRequest;
+  using Answer = v1::HeldRegion;
+  static constexpr std::string_view kName = "HoldRegion of weir.v1.Switch";
+  static constexpr std::string_view kMakes = "region";
+
+  static void begin(v1::Switch::Stub& stub, grpc::ClientContext& context, const Request& request,
+                    grpc::ClientReadReactor<Answer>& reactor) {
+    stub.async()->HoldRegion(&context, &request, &reactor);
+  }
+};
+
+std::string reason_of(const grpc::Status& status, std::string_view call) {
   if (status.ok()) {
     return "it ended the call";
   }
@@ -155,22 +209,23 @@ std::string reason_of(const grpc::Status& status) {
   case grpc::StatusCode::UNAVAILABLE:
     return fmt::format("no answer: {}", status.error_message());
   case grpc::StatusCode::UNIMPLEMENTED:
-    return "it does not know the call HoldRing of weir.v1.Switch; is it an older version?";
+    return fmt::format("it does not know the call {}; is it an older version?", call);
   default:
     return status.error_message();
   }
 }
 
-/// A call HoldRing. gRPC's threads drive it.
-class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
+/// A call that a ring or a region lasts as long as. gRPC's threads drive it.
+template <typename Call>
+class Stream : public grpc::ClientReadReactor<typename Call::Answer> {
  public:
-  explicit Stream(const weir_hold_order& order)
+  Stream(const weir_hold_order& order, typename Call::Request request)
       : tell_ended_(order.ended), is_stopped_(order.is_stopped), user_(order.user),
-        request_(request_of(order)), connection_(connections().with_room(order)),
+        request_(std::move(request)), connection_(connections().with_room(order)),
         stub_(v1::Switch::NewStub(connection_->channel)) {
-    stub_->async()->HoldRing(&context_, &request_, this);
-    StartRead(&answer_);
-    StartCall();
+    Call::begin(*stub_, context_, request_, *this);
+    this->StartRead(&answer_);
+    this->StartCall();
   }
 
   /// Ends the call.
@@ -187,13 +242,13 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// Throws std::runtime_error.
-  weir_held_ring wait_for_ring(std::chrono::milliseconds timeout) {
+  /// What the switch has made. Throws std::runtime_error.
+  typename Call::Answer wait_for_answer(std::chrono::milliseconds timeout) {
     const auto end = std::chrono::steady_clock::now() + timeout;
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kLookPeriod, [this] { return held_ || is_done_; })) {
       if (is_stopped_(user_) != 0) {
-        throw std::runtime_error("the caller needs no ring any more");
+        throw std::runtime_error(fmt::format("the caller needs no {} any more", Call::kMakes));
       }
       if (std::chrono::steady_clock::now() >= end) {
         throw std::runtime_error(fmt::format("no answer within {} ms", timeout.count()));
@@ -211,14 +266,14 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
       return;
     }
     const std::lock_guard lock(mutex_);
-    held_ = {answer_.ring().id(), std::max(1U, answer_.workers())}; // 0: of an older switch
+    held_ = answer_;
     changed_.notify_all();
-    StartRead(&answer_); // there is no other: it waits for the end
+    this->StartRead(&answer_); // there is no other: it waits for the end
   }
 
   void OnDone(const grpc::Status& status) override {
     const std::lock_guard lock(mutex_);
-    reason_ = reason_of(status);
+    reason_ = reason_of(status, Call::kName);
     if (held_ && tell_ended_ != nullptr) {
       tell_ended_(user_, reason_.c_str());
     }
@@ -230,13 +285,13 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
   decltype(weir_hold_order::ended) tell_ended_;
   const decltype(weir_hold_order::is_stopped) is_stopped_;
   void* const user_;
-  const v1::HoldRingRequest request_;
+  const typename Call::Request request_;
   grpc::ClientContext context_;
   const std::shared_ptr<Connection> connection_;
   std::unique_ptr<v1::Switch::Stub> stub_;
-  v1::HeldRing answer_;
+  typename Call::Answer answer_;
   std::condition_variable changed_;
-  std::optional<weir_held_ring> held_; // there is a ring, or was
+  std::optional<typename Call::Answer> held_; // there is a ring or region, or was
   bool is_done_ = false;
   std::string reason_; // why it is done
 };
@@ -244,6 +299,8 @@ class Stream : public grpc::ClientReadReactor<v1::HeldRing> {
 /// One call after the other for the same job, to one manager after the other, until the job is over
 /// or nobody needs it. A thread of its own reads.
 class JobStream {
+  static constexpr std::string_view kName = "HoldJob of weir.v1.Fabric";
+
  public:
   JobStream(const weir_hold_order& order, const weir_job_rings& rings)
       : tell_ended_(order.ended), is_stopped_(order.is_stopped), user_(order.user),
@@ -347,11 +404,11 @@ class JobStream {
   void read() {
     for (std::size_t turn = 0; !is_over(); turn = (turn + 1) % stubs_.size()) {
       if (const grpc::Status status = hold_once(*stubs_[turn]); !may_come_back(status)) {
-        note_end(reason_of(status));
+        note_end(reason_of(status, kName));
         return;
       } else {
         const std::lock_guard lock(mutex_);
-        reason_ = reason_of(status);
+        reason_ = reason_of(status, kName);
       }
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kPause, [this] { return is_over_; });
@@ -465,18 +522,19 @@ class JobStream {
 } // namespace
 
 struct weir_hold {
-  std::optional<Stream> stream; // of a switch
-  std::optional<JobStream> job; // of a manager
+  std::optional<Stream<RingCall>> stream; // of a switch
+  std::optional<JobStream> job;           // of a manager
+  std::optional<Stream<RegionCall>> region;
 };
 
 namespace {
 
-weir_hold* hold(const weir_hold_order* order, weir_held_ring* held, char* why,
-                std::size_t why_bytes) {
+/// What `make` makes. NULL after an exception, whose text `why` has then.
+template <typename Make>
+weir_hold* made_or_why(Make make, char* why, std::size_t why_bytes) {
   try {
     auto made = std::make_unique<weir_hold>();
-    *held =
-        made->stream.emplace(*order).wait_for_ring(std::chrono::milliseconds(order->timeout_ms));
+    make(*made);
     return made.release();
   } catch (const std::exception& error) {
     *fmt::format_to_n(why, why_bytes - 1, "{}", error.what()).out = '\0';
@@ -484,26 +542,80 @@ weir_hold* hold(const weir_hold_order* order, weir_held_ring* held, char* why,
   }
 }
 
+std::chrono::milliseconds timeout_of(const weir_hold_order& order) {
+  return std::chrono::milliseconds(order.timeout_ms);
+}
+
+weir_hold* hold(const weir_hold_order* order, weir_held_ring* held, char* why,
+                std::size_t why_bytes) {
+  return made_or_why(
+      [&](weir_hold& made) {
+        const v1::HeldRing answer =
+            made.stream.emplace(*order, request_of(*order)).wait_for_answer(timeout_of(*order));
+        *held = {answer.ring().id(), std::max(1U, answer.workers())}; // 0: of an older switch
+      },
+      why, why_bytes);
+}
+
 weir_hold* hold_job(const weir_hold_order* order, weir_job_rings* rings, char* why,
                     std::size_t why_bytes) {
-  try {
-    auto made = std::make_unique<weir_hold>();
-    const std::vector<std::uint32_t> ids =
-        made->job.emplace(*order, *rings)
-            .wait_for_rings(std::chrono::milliseconds(order->timeout_ms));
-    if (ids.size() < rings->least || ids.size() > rings->wanted) {
-      throw std::runtime_error(fmt::format(
-          "found room for {} rings that share no link between switches; allowed: so many instead "
-          "of {}",
-          ids.size(), rings->wanted));
-    }
-    rings->made = ids.size();
-    std::ranges::copy(ids, rings->ids);
-    return made.release();
-  } catch (const std::exception& error) {
-    *fmt::format_to_n(why, why_bytes - 1, "{}", error.what()).out = '\0';
-    return nullptr;
+  return made_or_why(
+      [&](weir_hold& made) {
+        const std::vector<std::uint32_t> ids =
+            made.job.emplace(*order, *rings).wait_for_rings(timeout_of(*order));
+        if (ids.size() < rings->least || ids.size() > rings->wanted) {
+          throw std::runtime_error(fmt::format(
+              "found room for {} rings that share no link between switches; allowed: so many "
+              "instead of {}",
+              ids.size(), rings->wanted));
+        }
+        rings->made = ids.size();
+        std::ranges::copy(ids, rings->ids);
+      },
+      why, why_bytes);
+}
+
+template <std::size_t kBytes>
+void write_text(char (&to)[kBytes], const std::string& text) {
+  *fmt::format_to_n(to, kBytes - 1, "{}", text).out = '\0';
+}
+
+/// Throws std::runtime_error for one that lacks a member's end.
+void write_held(const v1::HeldRegion& answer, const weir_hold_order& order,
+                const weir_hold_region& region, weir_held_region& held) {
+  constexpr std::size_t token_bytes = sizeof(weir_held_region_end::token);
+  const auto is_whole = [](const v1::RegionEnd& end) { return end.token().size() == token_bytes; };
+  if (static_cast<std::size_t>(answer.ends_size()) != order.member_count ||
+      static_cast<std::size_t>(answer.view_keys_size()) != region.view_count ||
+      !std::ranges::all_of(answer.ends(), is_whole)) {
+    throw std::runtime_error("its answer does not have a queue pair and a token for each member, "
+                             "and a key for each view");
   }
+  held.id = answer.id();
+  write_text(held.ip, answer.ip());
+  write_text(held.mac, answer.mac());
+  held.base = answer.base();
+  held.key = answer.key();
+  held.window = answer.region().window();
+  held.patience = answer.region().patience();
+  for (int member = 0; member < answer.ends_size(); ++member) {
+    const v1::RegionEnd& end = answer.ends(member);
+    held.ends[member].queue_pair = end.queue_pair();
+    held.ends[member].first_psn = end.first_psn();
+    std::ranges::copy(end.token(), held.ends[member].token);
+  }
+  std::ranges::copy(answer.view_keys(), held.view_keys);
+}
+
+weir_hold* hold_region(const weir_hold_order* order, const weir_hold_region* region,
+                       weir_held_region* held, char* why, std::size_t why_bytes) {
+  return made_or_why(
+      [&](weir_hold& made) {
+        const v1::HeldRegion answer = made.region.emplace(*order, request_of(*order, *region))
+                                          .wait_for_answer(timeout_of(*order));
+        write_held(answer, *order, *region, *held);
+      },
+      why, why_bytes);
 }
 
 void release(weir_hold* hold) {
@@ -513,6 +625,7 @@ void release(weir_hold* hold) {
 } // namespace
 
 const weir_switch_module* weir_switch_module_of() {
-  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job, release};
+  static constexpr weir_switch_module module{WEIR_SWITCH_MODULE_VERSION, hold, hold_job,
+                                             hold_region, release};
   return &module;
 }

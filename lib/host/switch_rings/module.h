@@ -3,7 +3,7 @@
 #define WEIR_HOST_SWITCH_RINGS_MODULE_H
 
 /* Between libweir.so and its module libweir_switch.so, which alone knows gRPC: a program that makes
- * no ring loads none of it. Both come from the same version of Weir. */
+ * no ring and no region loads none of it. Both come from the same version of Weir. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,9 +13,9 @@ extern "C" {
 #endif
 
 /* Of this interface. */
-#define WEIR_SWITCH_MODULE_VERSION 7
+#define WEIR_SWITCH_MODULE_VERSION 8
 
-typedef struct weir_hold weir_hold; /* a ring that is there as long as this */
+typedef struct weir_hold weir_hold; /* a ring or region that is there as long as this */
 
 typedef enum weir_hold_id { WEIR_HOLD_ID_GIVEN = 0, WEIR_HOLD_ID_CHOSEN = 1 } weir_hold_id;
 
@@ -59,6 +59,53 @@ typedef struct weir_job_rings {
   uint32_t* ids; /* room for `wanted` */
 } weir_job_rings;
 
+/* A queue pair whose peer the switch is to be, and its copy of the memory. */
+typedef struct weir_hold_region_member {
+  uint32_t queue_pair;
+  uint32_t first_psn; /* of its requests */
+  uint64_t base;
+  uint32_t key;
+  uint32_t ack_timeout; /* 4.096 us x 2^x */
+  uint32_t reads;
+} weir_hold_region_member;
+
+typedef struct weir_hold_region_view {
+  const char* operation; /* "sum" */
+  const char* type;      /* "f32" */
+} weir_hold_region_view;
+
+/* What an order says of a region beside its members' addresses, window and mtu. 0 stands for the
+ * switch's defaults. */
+typedef struct weir_hold_region {
+  uint64_t bytes;    /* of each copy */
+  uint64_t patience; /* seconds */
+  uint64_t forming;  /* seconds */
+  uint32_t entries;
+  int loopback; /* 0 or 1 */
+  const weir_hold_region_view* views;
+  size_t view_count;
+  const weir_hold_region_member* members; /* as many as the order has */
+} weir_hold_region;
+
+/* The switch's end of a member's connection. */
+typedef struct weir_held_region_end {
+  uint32_t queue_pair;
+  uint32_t first_psn;
+  uint8_t token[16];
+} weir_held_region_end;
+
+typedef struct weir_held_region {
+  uint32_t id;
+  char ip[46];  /* the switch's, as text */
+  char mac[18]; /* likewise */
+  uint64_t base;
+  uint32_t key;
+  uint32_t window; /* as the region has it */
+  uint64_t patience;
+  weir_held_region_end* ends; /* room for each member */
+  uint32_t* view_keys;        /* room for each view */
+} weir_held_region;
+
 typedef struct weir_switch_module {
   uint32_t version;
   /* NULL: there is no ring, and `why` has the reason. Throws nothing. */
@@ -69,8 +116,12 @@ typedef struct weir_switch_module {
    * asked again, and so are the others. */
   weir_hold* (*hold_job)(const weir_hold_order* order, weir_job_rings* rings, char* why,
                          size_t why_bytes);
-  /* Ends the ring. `ended` does not run when it returns, and is not called any more. Not for a
-   * thread that runs `ended`. */
+  /* The same for a region of a switch. Of the order, id, message_bytes, nonce and operators are not
+   * looked at. */
+  weir_hold* (*hold_region)(const weir_hold_order* order, const weir_hold_region* region,
+                            weir_held_region* held, char* why, size_t why_bytes);
+  /* Ends the ring or region. `ended` does not run when it returns, and is not called any more. Not
+   * for a thread that runs `ended`. */
   void (*release)(weir_hold* hold);
 } weir_switch_module;
 
