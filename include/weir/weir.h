@@ -118,6 +118,7 @@ typedef struct weir_group weir_group;       /* ranks that reduce together */
 typedef struct weir_forming weir_forming;   /* a group that is being formed */
 typedef struct weir_request weir_request;   /* an operation under way */
 typedef struct weir_persistent weir_persistent; /* a call that is made again and again */
+typedef struct weir_region weir_region;         /* memory of which each rank has a copy */
 typedef struct weir_operator weir_operator;     /* how values are read, joined and written */
 
 /* Every options struct begins with its size, which weir_..._options_init sets. So a program that
@@ -409,8 +410,8 @@ const char* weir_ring_schedule(weir_data_type type);
 
 /* Collectives. Every rank makes the same calls in the same order, with the same `count`, `type`,
  * `operation` and `root`. `count` elements may be 0. `in` and `out` do not overlap, except in place
- * as each call says. After an error other than WEIR_INVALID_ARGUMENT and WEIR_CANCELLED
- * the group is over.
+ * as each call says. After an error other than WEIR_INVALID_ARGUMENT, WEIR_CANCELLED and
+ * WEIR_NO_REGION the group is over.
  *
  * A reduction is the fold of the ranks' elements from rank 0 on. Where ranks share a NIC, theirs
  * are folded first, and then these folds, in the order of their lowest ranks. */
@@ -679,6 +680,84 @@ int weir_group_descriptor(weir_group* group);
  * readable while one of theirs is. Until weir_context_close; no descriptor of a group that is
  * closed counts. */
 int weir_context_descriptor(weir_context* context);
+
+/* Regions (docs/regions.md): memory of which each rank has a copy. A write goes into all other
+ * ranks' copies, in one order everywhere; a read gives a fold of all copies. The switch does both,
+ * and the ranks need not call anything together, but to make a region and to close it. */
+
+/* What reads give: a fold of all ranks' copies, that of the reader too, from rank 0 on. */
+typedef struct weir_region_view {
+  weir_operation operation; /* WEIR_SUM .. WEIR_XOR */
+  weir_data_type type;
+} weir_region_view;
+
+/* All ranks give the same. 0: the switch's defaults, but for `reads`. */
+typedef struct weir_region_options {
+  size_t size;
+  const weir_region_view* views; /* at most 16, each once; NULL: nobody can read */
+  size_t view_count;
+  uint32_t window;     /* packets of a rank that the switch holds for the others, 2 .. 4096 */
+  uint32_t entries;    /* packets of reads that the switch gathers at a time, 1 .. 4096 */
+  uint32_t loopback;   /* 1: a rank gets its own writes, too, in the order of all */
+  uint32_t reads;      /* that a rank may have unanswered, 1 .. 16; more wait; 4 unless given */
+  uint32_t patience_s; /* seconds in which who owes an acknowledgement must give a sign of life */
+  uint32_t forming_s;  /* seconds in which all must have come; 0: the group's form_timeout_ms */
+} weir_region_options;
+
+#define weir_region_options_init(options)                                                          \
+  weir_region_options_init_sized((options), sizeof(*(options)))
+void weir_region_options_init_sized(weir_region_options* options, size_t size);
+
+/* Makes a region whose copy on this rank is `memory`, `bytes` long, 16 or more, as on all ranks. A
+ * collective, so every rank of `group` calls it, in the same order as its other calls; it returns
+ * when all have. Rank 0 has the switch of its group's switch_address, or $WEIR_SWITCH, hold the
+ * region: it lasts until the region is closed, or rank 0's process ends. Of the group are path_mtu
+ * and all time limits. Until the close the memory stays where it is, and others' writes come into
+ * it at any time: a thread of the library's answers, also where the group has none. `options` NULL:
+ * the defaults.
+ *
+ * WEIR_NO_REGION, on all ranks: the switch is not reached, has no regions: or no room, or refuses,
+ * which weir_last_error says in its words. WEIR_MISMATCH: ranks give other bytes or options.
+ * WEIR_TRANSPORT_FAILURE: a rank's device has no regions; WEIR_VERBS has none. */
+weir_status weir_region_form(weir_group* group, void* memory, size_t bytes,
+                             const weir_region_options* options, weir_region** region);
+
+/* In place of an immediate: none. */
+#define WEIR_NO_IMMEDIATE UINT32_MAX
+
+/* Starts a write of `bytes` bytes of `data` to all other ranks' copies from byte `offset` on; with
+ * the region's `loopback` to this rank's too. When the request is done they are there. Until then
+ * `data` belongs to the region. With an immediate, 0 .. 2^24 - 1, the others get a notice behind
+ * the data, and behind all that this rank wrote before. `bytes` may be 0. Requests of a rank are
+ * done in order, and a write behind a read of the same bytes waits for it.
+ *
+ * WEIR_INVALID_ARGUMENT: it does not lie within the region; nothing is sent. When the region ends,
+ * all requests do, and later calls: with WEIR_NO_REGION and the switch's reason; with the error
+ * that ended the group; WEIR_TIMEOUT, for want of progress for timeout_ms, the region's patience
+ * and 7 s, in which the switch says nothing; WEIR_ABORTED, when this rank has closed it. What the
+ * connection says comes 7 s later if the switch's reason does not come: WEIR_RETRY_EXCEEDED,
+ * WEIR_TRANSPORT_FAILURE. */
+weir_status weir_region_write(weir_region* region, size_t offset, const void* data, size_t bytes,
+                              uint32_t immediate, weir_request** request);
+
+/* Starts a read of `bytes` bytes from byte `offset` on by options.views[view]. When the request is
+ * done, they are in `out`, and have all that this rank wrote before. `offset` and `bytes` are
+ * multiples of 8, at most 2^18 packets of path_mtu. Beside writes of others to the same bytes it is
+ * no snapshot. Errors are as of weir_region_write. weir_cancel of either request is WEIR_PENDING,
+ * and weir_group_descriptor does not tell of it. */
+weir_status weir_region_read(weir_region* region, size_t view, size_t offset, void* out,
+                             size_t bytes, weir_request** request);
+
+/* The oldest immediate that has come and was not taken yet, and the rank that wrote it. Never
+ * waits. WEIR_PENDING: there is none. Take them: when 65536 wait, whoever writes another one does,
+ * too. Errors are as of weir_region_write. */
+weir_status weir_region_notice(weir_region* region, uint16_t* rank, uint32_t* immediate);
+
+/* A collective of the region's group: waits until all ranks have called it, for farewell_ms at
+ * most, because others may still write to this rank's copy. Before weir_group_close; without its
+ * group it only ends. Requests that are not done end with WEIR_ABORTED, and are to be released all
+ * the same. From then on the memory is the caller's. NULL: does nothing. */
+void weir_region_close(weir_region* region);
 
 /* The error of this thread's last call that did not return WEIR_OK, with rank and cause. After
  * WEIR_PENDING "", or for whom weir_wait_for waits. */

@@ -559,6 +559,63 @@ class Group {
   std::unique_ptr<weir_group, Close> group_;
 };
 
+struct RegionOptions : weir_region_options {
+  RegionOptions() : weir_region_options{} { weir_region_options_init(base()); }
+
+ private:
+  weir_region_options* base() { return this; }
+};
+
+/// Memory of which each rank of a group has a copy. weir.h says what each call does. To be
+/// destroyed before its group, by all ranks.
+class Region {
+ public:
+  struct Notice {
+    std::uint16_t rank;
+    std::uint32_t immediate;
+  };
+
+  template <typename Element, std::size_t kExtent>
+  Region(Group& group, std::span<Element, kExtent> memory,
+         const weir_region_options& options = RegionOptions()) {
+    weir_region* formed = nullptr;
+    is_done(weir_region_form(group.get(), memory.data(), memory.size_bytes(), &options, &formed));
+    region_.reset(formed);
+  }
+
+  /// `offset` in bytes, as of read().
+  template <typename Element, std::size_t kExtent>
+  Request write(std::size_t offset, std::span<Element, kExtent> data,
+                std::uint32_t immediate = WEIR_NO_IMMEDIATE) {
+    weir_request* request = nullptr;
+    is_done(weir_region_write(get(), offset, data.data(), data.size_bytes(), immediate, &request));
+    return Request(request);
+  }
+
+  template <typename Element, std::size_t kExtent>
+  Request read(std::size_t view, std::size_t offset, std::span<Element, kExtent> out) {
+    weir_request* request = nullptr;
+    is_done(weir_region_read(get(), view, offset, out.data(), out.size_bytes(), &request));
+    return Request(request);
+  }
+
+  /// The oldest that was not taken. Never waits.
+  std::optional<Notice> notice() {
+    Notice next{};
+    return is_done(weir_region_notice(get(), &next.rank, &next.immediate)) ? std::optional(next)
+                                                                           : std::nullopt;
+  }
+
+  weir_region* get() const { return region_.get(); }
+
+ private:
+  struct Close {
+    void operator()(weir_region* region) const { weir_region_close(region); }
+  };
+
+  std::unique_ptr<weir_region, Close> region_;
+};
+
 /// A group that is being formed while this thread does other things. Its destructor aborts what is
 /// not done, and a group that was not taken.
 class Forming {

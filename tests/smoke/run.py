@@ -49,6 +49,7 @@ import test_forwarding  # noqa: F401
 import test_full_disk  # noqa: F401
 import test_gate  # noqa: F401
 import test_held_rings  # noqa: F401
+import test_host_regions  # noqa: F401
 import test_incarnations  # noqa: F401
 import test_interfaces  # noqa: F401
 import test_leases  # noqa: F401

@@ -8,7 +8,7 @@ from test_worker import SUPPORT, Process
 from weir import expect
 
 EVERY_STATUS = SUPPORT / "every_status"
-STATUSES = 13
+STATUSES = 14
 
 
 @smoke_test("every-status")

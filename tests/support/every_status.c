@@ -191,6 +191,14 @@ static void abort_on_rank_1(Place* place) {
   weir_sparse_result_free(result);
 }
 
+/* Nobody has named a switch. */
+static void want_a_region(Place* place) {
+  static char copies[RANKS][64];
+  weir_region* region = NULL;
+  note(place,
+       weir_region_form(place->group, copies[place->rank], sizeof(copies[0]), NULL, &region));
+}
+
 typedef struct Case {
   weir_status due; /* on rank 0 */
   int about;       /* its error's rank */
@@ -222,6 +230,7 @@ static const Case CASES[] = {
     {WEIR_ABORTED, 1, "rank 1 aborted its group", 2, WEIR_FALLBACK_RING, 7, 0, abort_on_rank_1},
     {WEIR_CANCELLED, -1, "call 2, all-reduce of 1 f32, sum, was cancelled", 2, WEIR_FALLBACK_RING,
      7, 0, cancel_a_call},
+    {WEIR_NO_REGION, -1, "switch_address: found none", 2, WEIR_FALLBACK_RING, 7, 0, want_a_region},
     {WEIR_OK, -1, "", 2, WEIR_FALLBACK_RING, 7, 0, call_nothing},
     {WEIR_RETRY_EXCEEDED, 0, "", 2, WEIR_FALLBACK_RING, 2, 0, cut},
 };

@@ -238,21 +238,25 @@ weir_status weir_barrier(weir_group* group) {
 }
 
 weir_status weir_test(weir_request* request) {
-  return guarded(
-      [&] { return object_at(request, "request").pending.test() ? WEIR_OK : still_pending({}); });
+  return guarded([&] {
+    const bool is_done =
+        object_at(request, "request").with_pending([](auto& pending) { return pending.test(); });
+    return is_done ? WEIR_OK : still_pending({});
+  });
 }
 
 weir_status weir_wait_for(weir_request* request, uint32_t timeout_ms) {
   return guarded([&] {
     const std::chrono::milliseconds timeout(timeout_ms);
-    host::Pending& pending = object_at(request, "request").pending;
-    return pending.wait_for(timeout) ? WEIR_OK : still_pending(pending.waits_for());
+    return object_at(request, "request").with_pending([&](auto& pending) {
+      return pending.wait_for(timeout) ? WEIR_OK : still_pending(pending.waits_for());
+    });
   });
 }
 
 weir_status weir_wait(weir_request* request) {
   const weir_status status = guarded([&] {
-    object_at(request, "request").pending.wait();
+    object_at(request, "request").with_pending([](auto& pending) { pending.wait(); });
     return WEIR_OK;
   });
   if (status != WEIR_INVALID_ARGUMENT) { // it is not over, in a callback
@@ -262,19 +266,23 @@ weir_status weir_wait(weir_request* request) {
 }
 
 weir_status weir_cancel(weir_request* request) {
-  return guarded(
-      [&] { return object_at(request, "request").pending.cancel() ? WEIR_OK : still_pending({}); });
+  return guarded([&] {
+    const bool is_over =
+        object_at(request, "request").with_pending([](auto& pending) { return pending.cancel(); });
+    return is_over ? WEIR_OK : still_pending({});
+  });
 }
 
 weir_status weir_on_done(weir_request* request, weir_done_function function, void* argument) {
   return guarded([&] {
-    host::Pending& pending = object_at(request, "request").pending;
+    weir_request& given = object_at(request, "request");
     if (function == nullptr) {
       throw std::invalid_argument("function: found NULL; allowed: one of the caller's");
     }
-    pending.on_done([function, argument](const std::optional<host::Error>& error) {
+    const auto callback = [function, argument](const std::optional<host::Error>& error) {
       function(argument, error ? guarded([&]() -> weir_status { throw *error; }) : WEIR_OK);
-    });
+    };
+    given.with_pending([&](auto& pending) { pending.on_done(callback); });
     return WEIR_OK;
   });
 }

@@ -5,6 +5,7 @@
 
 #include "host/api/c_errors.hpp"
 #include "host/api/c_objects.hpp"
+#include "host/api/within_callback.hpp"
 
 #include <cstddef>
 #include <cstdint>

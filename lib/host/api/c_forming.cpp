@@ -2,6 +2,7 @@
 #include "host/api/c_errors.hpp"
 #include "host/api/c_objects.hpp"
 #include "host/api/c_options.hpp"
+#include "host/api/within_callback.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,6 +4,7 @@
 #include "host/api/c_options.hpp"
 #include "host/api/c_structs.hpp"
 #include "host/api/group_split.hpp"
+#include "host/api/within_callback.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "host/api/device.hpp"
 #include "host/api/forming.hpp"
 #include "host/api/group.hpp"
+#include "host/api/region.hpp"
 #include "host/api/scaled_sums.hpp"
 #include "host/collective/sparse_outcome.hpp"
 #include "host/rendezvous/listener.hpp"
@@ -20,6 +21,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 struct weir_context {
@@ -64,8 +66,19 @@ struct weir_forming {
   weir::host::Forming forming;
 };
 
+struct weir_region {
+  weir_group* group; // whose calls forming and closing are
+  std::shared_ptr<weir::host::Region> region;
+};
+
 struct weir_request {
-  weir::host::Pending pending;
+  std::variant<weir::host::Pending, weir::host::RegionPending> pending;
+
+  /// With whichever it is.
+  template <typename Body>
+  auto with_pending(Body body) {
+    return std::visit(body, pending);
+  }
 };
 
 struct weir_persistent {

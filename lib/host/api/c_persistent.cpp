@@ -242,7 +242,7 @@ weir_status weir_start_persistent(weir_persistent* persistent, weir_request** re
     }
     const weir_status status = call.start(request);
     if (status == WEIR_OK) {
-      call.last = (*request)->pending;
+      call.last = std::get<host::Pending>((*request)->pending);
     }
     return status;
   });

@@ -4,6 +4,7 @@
 #include "host/api/group.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/base/error.hpp"
+#include "host/region/software_region_link.hpp"
 #include "host/transport/packet_socket.hpp"
 
 #include <fmt/format.h>
@@ -31,6 +32,22 @@ std::unique_ptr<Transport> Device::open_transport(const GroupOptions& group) {
     return nic()->open_transport(transport_plan(group), options_.gid_index);
   }
   return open_software_transport(group, std::make_unique<PacketSocket>(options_.device));
+}
+
+std::unique_ptr<RegionLink> Device::open_region_link(const GroupOptions& group,
+                                                     std::span<std::uint8_t> memory,
+                                                     std::uint32_t reads) {
+  refuse_elsewhere();
+  const RegionLinkPlan plan = region_link_plan(group, memory, reads);
+  if (options_.transport == TransportKind::verbs) {
+    throw Error(ErrorCode::transport_failure, std::nullopt,
+                fmt::format("device {}: found verbs; allowed for regions: the software transport, "
+                            "or a program of plain verbs (docs/regions.md)",
+                            options_.device));
+  }
+  auto frames = std::make_unique<PacketSocket>(options_.device);
+  const SoftwareTransportOptions software = software_options(group, *frames);
+  return std::make_unique<SoftwareRegionLink>(plan, software, std::move(frames));
 }
 
 std::unique_ptr<UserMemory> Device::register_memory(std::span<std::uint8_t> bytes) {

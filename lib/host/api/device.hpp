@@ -4,6 +4,7 @@
 #include "host/base/fork_watch.hpp"
 #include "host/base/group_options.hpp"
 #include "host/base/stream.hpp"
+#include "host/region/region_link.hpp"
 #include "host/transport/nic.hpp"
 #include "host/transport/transport.hpp"
 #include "host/transport/user_memory.hpp"
@@ -33,6 +34,11 @@ class Device {
 
   /// For a group with these options. Throws Error when the device refuses.
   std::unique_ptr<Transport> open_transport(const GroupOptions& group);
+
+  /// A member's connection of a region, whose copy `memory` is, for a group with these options.
+  /// Throws Error when the device refuses, or has no regions.
+  std::unique_ptr<RegionLink> open_region_link(const GroupOptions& group,
+                                               std::span<std::uint8_t> memory, std::uint32_t reads);
 
   /// The memory must be writable. It serves all groups over this device, also those that are formed
   /// later. Throws Error.

@@ -6,6 +6,8 @@
 #include "host/api/group_opening.hpp"
 #include "host/api/group_split.hpp"
 #include "host/api/group_succession.hpp"
+#include "host/api/region.hpp"
+#include "host/api/region_formation.hpp"
 #include "host/api/request.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/collective/sparse_all_reduce.hpp"
@@ -163,6 +165,41 @@ std::optional<Group> Group::split(const SplitPlace& place, const GroupOptions& o
       [&](const GroupOptions& group) { return open_software_transport(group, std::move(frames)); });
   return part.driver ? std::optional(Group(std::move(part.driver), std::move(part.parent_ranks)))
                      : std::nullopt;
+}
+
+std::shared_ptr<Region> Group::form_region(std::span<std::uint8_t> memory,
+                                           const RegionOptions& options, Device& device) {
+  const GroupOptions& own = driver_->options();
+  const RegionMakers makers{
+      .options = own,
+      .ends = driver_->region_ends(),
+      .gather = [this](const void* in, std::size_t bytes,
+                       void* out) { gather_notes(in, bytes, out); },
+      .broadcast =
+          [this](std::span<std::uint8_t> bytes) {
+            start(bytes.data(), bytes.data(),
+                  {.kind = CallKind::broadcast, .count = bytes.size(), .type = DataType::u8})
+                .wait();
+          },
+      .open_link =
+          [&](std::uint32_t reads) { return device.open_region_link(own, memory, reads); }};
+  return host::form_region(makers, memory, options);
+}
+
+/// The group may be over, and then no rank waits.
+void Group::close_region(Region& region) {
+  std::optional<Pending> others;
+  const auto all_have_come = [&] {
+    try {
+      if (!others) {
+        others = start(nullptr, nullptr, {.kind = CallKind::barrier, .type = DataType::f32});
+      }
+      return others->test();
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  region.close(all_have_come);
 }
 
 Group::~Group() {

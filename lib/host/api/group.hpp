@@ -27,8 +27,10 @@ namespace weir::host {
 class Device;
 class FrameIo;
 class GroupDriver;
+class Region;
 class SparseOutcome;
 class Transport;
+struct RegionOptions;
 struct Request;
 struct SparseTensor;
 struct SplitPlace;
@@ -58,9 +60,6 @@ std::string find_defect(const GroupOptions& options);
 
 /// The same for what they say of the device.
 std::string find_device_defect(const GroupOptions& options);
-
-/// Throws std::invalid_argument in a callback of on_done, for what would wait there.
-void refuse_within_callback(std::string_view what);
 
 /// A call under way. The group owns its buffers until it is done.
 class Pending {
@@ -223,6 +222,15 @@ class Group {
   /// switch was asked.
   std::string missing_operators() const;
   GroupStatistics statistics() const;
+  /// Makes a region of the ranks' memory. Every rank calls it, as a collective, and it waits until
+  /// all members have said hello. The memory stays where it is until the region is closed. Throws
+  /// std::invalid_argument or Error; after Error (no_region) the group goes on.
+  std::shared_ptr<Region> form_region(std::span<std::uint8_t> memory, const RegionOptions& options,
+                                      Device& device);
+  /// Ends this rank's part in it. Every rank calls it, as a collective; it waits for the others, at
+  /// most for `farewell`.
+  void close_region(Region& region);
+
   /// For poll(2), together with others: readable while a Pending is done and has not been asked
   /// since, or after an error. The group's: not to be read or closed. Throws Error, and
   /// std::invalid_argument if the group has no thread.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/group_driver.hpp"
 
+#include "host/api/within_callback.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,34 +25,12 @@ constexpr auto kSoon = std::chrono::microseconds(100);
 constexpr auto kHeldBackPause = std::chrono::milliseconds(1); // of calls that may not start yet
 constexpr auto kLongWait = std::chrono::milliseconds(100); // for a waiting caller that is notified
 
-thread_local bool is_within_callback = false;
-
-class WithinCallback {
- public:
-  WithinCallback() { is_within_callback = true; }
-
-  ~WithinCallback() { is_within_callback = before_; }
-
-  WithinCallback(const WithinCallback&) = delete;
-  WithinCallback& operator=(const WithinCallback&) = delete;
-
- private:
-  const bool before_ = is_within_callback; // of another group's request
-};
-
 GroupOptions with_rings(GroupOptions options, const std::vector<std::uint32_t>& rings) {
   options.rings = rings;
   return options;
 }
 
 } // namespace
-
-void refuse_within_callback(std::string_view what) {
-  if (is_within_callback) {
-    throw std::invalid_argument(
-        fmt::format("{}: found within a callback; allowed there: calls that do not wait", what));
-  }
-}
 
 GroupDriver::GroupDriver(GroupOptions options, Membership membership)
     : options_(with_rings(std::move(options), membership.rings)),
@@ -63,6 +43,13 @@ GroupDriver::GroupDriver(GroupOptions options, Membership membership)
   if (membership_.held_rings) {
     membership_.held_rings->when_ended([this](std::string_view why) { abort(why); });
   }
+  region_ends_->set_driver({.wake = [this] { wake(); }, .progress = [this] { visit(); }});
+}
+
+/// For a region's end that the others do not know.
+void GroupDriver::wake() {
+  const Lock lock(mutex_);
+  end_sleep();
 }
 
 std::optional<std::uint32_t> GroupDriver::taken_ring() {
@@ -193,7 +180,7 @@ std::optional<Error> GroupDriver::error_of(Body body) const {
 /// Calls that wait for room start soon after there is some. Of calls that are done nothing else
 /// tells.
 Deadline GroupDriver::cut(Deadline deadline) const {
-  if (requests_.has_done()) {
+  if (requests_.has_done() || region_ends_->has_untold()) {
     return Deadline::min();
   }
   return requests_.has_new() ? std::min(deadline, Clock::now() + kHeldBackPause) : deadline;
@@ -206,6 +193,7 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
   assert(lock.owns_lock() && may_step());
   requests_.start_all();
   if (requests_.has_failed()) {
+    end_regions();
     hand_over();
     return false;
   }
@@ -218,7 +206,9 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
     if (hears_control) {
       membership_.engine->hear_control();
     }
+    tell_region_ends();
     moved = membership_.progress(deadline);
+    hear_region_ends();
   });
   if (error || is_aborted_) { // without the lock, because it may take a second
     membership_.transport->quiesce();
@@ -230,6 +220,26 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
   return moved;
 }
 
+/// As rank 0, which the switch has told.
+void GroupDriver::tell_region_ends() {
+  for (const EndedRegion& ended : region_ends_->take_untold()) {
+    membership_.control->tell(ended);
+  }
+}
+
+void GroupDriver::hear_region_ends() {
+  for (const EndedRegion& ended : membership_.control->take_ended_regions()) {
+    region_ends_->note(ended);
+  }
+}
+
+/// With the group.
+void GroupDriver::end_regions() {
+  if (requests_.failure()) {
+    region_ends_->end_all(*requests_.failure());
+  }
+}
+
 /// Updates the state after a step and wakes waiting threads.
 void GroupDriver::note_step(const std::optional<Error>& error) {
   assert(!is_stepping_);
@@ -239,6 +249,7 @@ void GroupDriver::note_step(const std::optional<Error>& error) {
     requests_.fail(*error);
   }
   end_if_aborted();
+  end_regions();
   if (is_done || requests_.has_failed() || visitors_ != 0 || closing_ || is_resting_) {
     hand_over();
   }
@@ -323,7 +334,7 @@ bool GroupDriver::callers_come_often() const {
 
 bool GroupDriver::wait_until(Request& request, Deadline deadline) {
   refuse_elsewhere();
-  if (is_within_callback && !requests_.is_over(request)) {
+  if (is_within_callback() && !requests_.is_over(request)) {
     refuse_within_callback("wait");
   }
   Lock lock(mutex_);
@@ -445,6 +456,8 @@ void GroupDriver::give_way(Lock& lock) {
 }
 
 void GroupDriver::close() {
+  region_ends_->set_driver({});
+  region_ends_->end_all(closed_with_regions());
   {
     Lock lock(mutex_);
     closing_ = true;
@@ -482,6 +495,11 @@ void GroupDriver::end_calls(Lock& lock) {
 Error GroupDriver::closed_too_early() const {
   return {ErrorCode::peer_died, options_.rank,
           fmt::format("rank {} closed its group during a call", options_.rank)};
+}
+
+Error GroupDriver::closed_with_regions() const {
+  return {ErrorCode::aborted, options_.rank,
+          fmt::format("rank {} closed the group of this region", options_.rank)};
 }
 
 int GroupDriver::descriptor() {

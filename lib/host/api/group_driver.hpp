@@ -7,6 +7,7 @@
 #include "host/api/request_queue.hpp"
 #include "host/base/fork_watch.hpp"
 #include "host/base/stream.hpp"
+#include "host/region/region_ends.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -103,6 +104,9 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
 
   GroupStatistics statistics();
 
+  /// Of the group's regions. May outlive it.
+  const std::shared_ptr<RegionEnds>& region_ends() const { return region_ends_; }
+
   /// As RequestQueue::descriptor. Throws Error, and std::invalid_argument if there is no own
   /// thread.
   int descriptor();
@@ -156,12 +160,18 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   Error aborted() const;
   void refuse_elsewhere() const;
   Error closed_too_early() const;
+  Error closed_with_regions() const;
+  void wake();
+  void tell_region_ends();
+  void hear_region_ends();
+  void end_regions();
 
   const GroupOptions options_;
   const Birthplace birthplace_;
   Membership
       membership_; // the driving thread uses it; at other times, the thread that holds the lock
 
+  const std::shared_ptr<RegionEnds> region_ends_ = std::make_shared<RegionEnds>();
   bool is_succeeded_ = false; // guarded by the history's turn
 
   std::mutex mutex_; // guards all below

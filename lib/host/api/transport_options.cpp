@@ -3,7 +3,6 @@
 
 #include "host/base/error.hpp"
 #include "host/base/host_addresses.hpp"
-#include "host/transport/software_transport.hpp"
 #include "wire/address.hpp"
 
 #include <algorithm>
@@ -57,13 +56,29 @@ TransportPlan transport_plan(const GroupOptions& options) {
           .has_operators = !options.operators.empty()};
 }
 
+SoftwareTransportOptions software_options(const GroupOptions& options, const FrameIo& frames) {
+  const std::string ip = options.ip.empty() ? own_ip(options) : options.ip;
+  return {.ip = *wire::parse_ip(ip),
+          .mac = options.mac.empty() ? frames.mac() : *wire::parse_mac(options.mac),
+          .loss = options.loss,
+          .seed = options.seed};
+}
+
 std::unique_ptr<Transport> open_software_transport(const GroupOptions& options,
                                                    std::unique_ptr<FrameIo> frames) {
-  const wire::MacAddress mac = options.mac.empty() ? frames->mac() : *wire::parse_mac(options.mac);
-  const std::string ip = options.ip.empty() ? own_ip(options) : options.ip;
-  const SoftwareTransportOptions software{
-      .ip = *wire::parse_ip(ip), .mac = mac, .loss = options.loss, .seed = options.seed};
+  const SoftwareTransportOptions software = software_options(options, *frames);
   return std::make_unique<SoftwareTransport>(transport_plan(options), software, std::move(frames));
+}
+
+RegionLinkPlan region_link_plan(const GroupOptions& group, std::span<std::uint8_t> memory,
+                                std::uint32_t reads) {
+  const TransportPlan plan = transport_plan(group);
+  return {.memory = memory,
+          .path_mtu = plan.path_mtu,
+          .reads = reads,
+          .ack_timeout = plan.exact_ack_timeout(),
+          .ack_timeout_exponent = plan.ack_timeout_exponent(),
+          .retry_count = plan.retry_count};
 }
 
 } // namespace weir::host

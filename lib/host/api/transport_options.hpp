@@ -4,12 +4,15 @@
 /// What a group's options mean for its transport.
 
 #include "host/api/group.hpp"
+#include "host/region/region_link.hpp"
 #include "host/transport/frame_io.hpp"
+#include "host/transport/software_transport.hpp"
 #include "host/transport/transport.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace weir::host {
 
@@ -19,6 +22,13 @@ inline constexpr std::chrono::milliseconds kMaxAckTimeout{8'796'093}; // 4.096 u
 std::uint32_t slots_of(const GroupOptions& options);
 
 TransportPlan transport_plan(const GroupOptions& options);
+
+/// What a software queue pair over these frames is.
+SoftwareTransportOptions software_options(const GroupOptions& options, const FrameIo& frames);
+
+/// Of a member of a region with this copy of the memory.
+RegionLinkPlan region_link_plan(const GroupOptions& group, std::span<std::uint8_t> memory,
+                                std::uint32_t reads);
 
 /// The software transport over these frames, whatever kind the options name.
 std::unique_ptr<Transport> open_software_transport(const GroupOptions& options,

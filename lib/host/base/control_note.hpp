@@ -37,6 +37,7 @@ enum class ControlKind : std::uint8_t {
   patience,   // from rank 0: no rank is to blame yet; body: whom they wait for, as text
   withdrawn,  // from a caller that needs nobody here; instead of a join
   membership, // from the rank that leads a shrink: who goes on; body: encode(ShrinkMembership)
+  region_end, // from rank 0: the switch has ended a region; body: RegionEndBody, and why as text
 };
 
 constexpr std::uint8_t code(ControlKind kind) {
@@ -56,6 +57,7 @@ constexpr bool may_send(ControlKind kind, std::uint16_t rank) {
   case ControlKind::all_left:
   case ControlKind::question:
   case ControlKind::patience:
+  case ControlKind::region_end:
     return rank == 0;
   default:
     return false;
@@ -88,6 +90,18 @@ struct ProgressBody {
 
 static_assert(sizeof(ProgressBody) == 25);
 
+/// A region of a group that has ended.
+struct EndedRegion {
+  std::uint32_t number = 0; // of the group's regions: 1, 2, 3, …
+  std::string why;
+};
+
+struct RegionEndBody {
+  wire::be32 number; // of the group's regions
+};
+
+static_assert(sizeof(RegionEndBody) == 4);
+
 /// An Error on the wire.
 struct ErrorBody {
   std::uint8_t code;
@@ -108,6 +122,8 @@ constexpr bool may_have(ControlKind kind, std::size_t bytes) {
     return bytes > sizeof(ErrorBody) && bytes <= 1 + sizeof(ErrorBody) + kMostPeerText;
   case ControlKind::patience:
     return bytes <= kMostPeerText;
+  case ControlKind::region_end:
+    return bytes >= sizeof(RegionEndBody) && bytes <= sizeof(RegionEndBody) + kMostPeerText;
   case ControlKind::leave:
     return bytes == sizeof(LeaveBody);
   case ControlKind::progress:
@@ -136,9 +152,10 @@ struct Sender {
 };
 
 /// An error about no rank if it names one that the group does not have. The sender's if it cannot
-/// be read.
-inline Error decode_error(std::span<const std::uint8_t> bytes, const Sender& sender) {
-  if (bytes.size() < sizeof(ErrorBody) || bytes[0] >= kErrorCodes) {
+/// be read, or has none of so many codes.
+inline Error decode_error(std::span<const std::uint8_t> bytes, const Sender& sender,
+                          std::uint8_t codes = kErrorCodes) {
+  if (bytes.size() < sizeof(ErrorBody) || bytes[0] >= codes) {
     return {ErrorCode::transport_failure, sender.rank,
             "rank " + std::to_string(sender.rank) + " sent an error that cannot be read"};
   }

@@ -82,6 +82,15 @@ void JobControl::report(const Error& error) {
   send_to_all(ControlKind::failed, host::encode(error));
 }
 
+void JobControl::tell(const EndedRegion& ended) {
+  const RegionEndBody fields{wire::be32(ended.number)};
+  const auto number = bytes_of(fields);
+  std::vector<std::uint8_t> body(number.begin(), number.end());
+  const std::string why = peer_text(ended.why);
+  body.insert(body.end(), why.begin(), why.end());
+  send_to_all(ControlKind::region_end, body);
+}
+
 void JobControl::fail(const Error& error) {
   report(error);
   throw error;
@@ -270,6 +279,12 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   case ControlKind::patience:
     note_patience(peer_text(std::string(frame.body.begin(), frame.body.end())));
     return;
+  case ControlKind::region_end: {
+    const auto& fields = wire::view_as<RegionEndBody>(frame.body.data());
+    const auto why = std::string(frame.body.begin() + sizeof(fields), frame.body.end());
+    ended_regions_.push_back({.number = fields.number.get(), .why = peer_text(why)});
+    return;
+  }
   case ControlKind::leave:
     peers_[from].left = wire::view_as<LeaveBody>(frame.body.data()).calls_made.get();
     note_farewells();

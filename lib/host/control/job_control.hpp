@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::host {
@@ -68,6 +69,12 @@ class JobControl {
   /// The ranks that are late, as rank 0 found when it last looked: "rank 3 has not made call 7".
   /// Without room, those that leave none. Empty: none, or there was progress since.
   std::string waits_for() const;
+
+  /// Tells the others that a region of the group has ended. Of rank 0.
+  void tell(const EndedRegion& ended);
+
+  /// Those of which rank 0 has told since the last time.
+  std::vector<EndedRegion> take_ended_regions() { return std::exchange(ended_regions_, {}); }
 
   /// Tells the others this rank's error.
   void report(const Error& error);
@@ -129,6 +136,7 @@ class JobControl {
   std::optional<Deadline> verdict_deadline_; // when its answer must be there
   Deadline quiet_until_ = Deadline::min();   // no new suspicion until then
   std::string waits_for_;
+  std::vector<EndedRegion> ended_regions_;
   Deadline stay_deadline_; // time limit since this rank has left
   bool all_left_ = false;
 };
