@@ -165,6 +165,21 @@ static void leave_the_range(weir_region* region) {
   write_block(region, 0, WEIR_NO_IMMEDIATE); /* it goes on */
 }
 
+/* Each on all ranks, which tell one another. */
+static void ask_for_wrong_regions(weir_group* group, weir_region_options shape) {
+  const weir_region_view average = {WEIR_AVERAGE, WEIR_F32};
+  weir_region* region = NULL;
+  shape.views = &average;
+  shape.view_count = 1;
+  say(weir_region_form(group, &copy, sizeof copy, &shape, &region));
+  shape.view_count = 0;
+  say(weir_region_form(group, &copy, rank == 1 ? 16 : 24, &shape, &region));
+  say(weir_region_form(group, &copy, rank == 1 ? 15 : 16, &shape, &region));
+  shape.loopback = 2;
+  say(weir_region_form(group, &copy, sizeof copy, &shape, &region));
+  expect("there is a region", region == NULL);
+}
+
 int main(int argc, char** argv) {
   const weir_region_view views[2] = {{WEIR_SUM, WEIR_F32}, {WEIR_SUM, WEIR_I32}};
   weir_context_options device;
@@ -216,6 +231,7 @@ int main(int argc, char** argv) {
     write_until_the_end(region);
   } else if (strcmp(way, "range") == 0) {
     leave_the_range(region);
+    ask_for_wrong_regions(group, shape);
   }
   weir_region_close(region);
   weir_group_close(group);

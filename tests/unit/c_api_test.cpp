@@ -1002,6 +1002,17 @@ TEST_F(CApi, NullIsAnErrorAndNotACrash) {
   EXPECT_EQ(weir_sparse_result_read(result, &view), WEIR_INVALID_ARGUMENT);
   EXPECT_THAT(weir_last_error(), StartsWith("result: found NULL"));
   EXPECT_EQ(weir_sparse_result_copy(result, nullptr, nullptr, 0), WEIR_INVALID_ARGUMENT);
+  weir_region* region = nullptr;
+  std::uint16_t rank = 0;
+  std::uint32_t immediate = 0;
+  EXPECT_EQ(weir_region_form(nullptr, nullptr, 0, nullptr, &region), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("group: found NULL"));
+  EXPECT_EQ(weir_region_write(region, 0, nullptr, 0, WEIR_NO_IMMEDIATE, &request),
+            WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_region_read(region, 0, 0, nullptr, 0, &request), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_region_notice(region, &rank, &immediate), WEIR_INVALID_ARGUMENT);
+  EXPECT_THAT(weir_last_error(), StartsWith("region: found NULL"));
+  weir_region_close(nullptr);
   weir_sparse_result_free(nullptr);
   weir_release(nullptr);
   weir_group_close(nullptr);

@@ -3,6 +3,7 @@
 /// A member of a region as the host library has it, over a connection that does what the test says,
 /// and what ranks tell one another of a region. The numbers are those of docs/protocol.md §13.
 
+#include "host/api/device.hpp"
 #include "host/api/region.hpp"
 #include "host/api/region_formation.hpp"
 #include "host/region/region_notes.hpp"
@@ -499,6 +500,17 @@ TEST(RegionNotes, GiveOutTheRegionOrTheReason) {
     EXPECT_EQ(error.code(), ErrorCode::no_region);
     EXPECT_STREQ(error.what(), "switch X: no room");
   }
+}
+
+TEST(RegionLink, IsNotThereOverVerbs) {
+  GroupOptions options;
+  options.transport = TransportKind::verbs;
+  options.device = "mlx5_0";
+  Device device(options);
+  std::array<std::uint8_t, 16> memory{};
+  EXPECT_EQ(text_of<Error>([&] { device.open_region_link(options, memory, 1); }),
+            "device mlx5_0: found verbs; allowed for regions: the software transport, or a program "
+            "of plain verbs (docs/regions.md)");
 }
 
 TEST(RegionOptions, HaveLimits) {

@@ -183,6 +183,27 @@ TEST(JobControl, ASearchForALateRankLeavesSuspicionsAlone) {
   EXPECT_TRUE(rank_0.may_suspect(Suspicion::Kind::standstill));
 }
 
+/// Of a group that goes on.
+TEST(JobControl, TellsTheOthersOfARegionsEnd) {
+  std::vector<Stream> own_0(2);
+  std::vector<Stream> own_1(2);
+  std::tie(own_0[1], own_1[0]) = stream_pair();
+  JobControl rank_0(0, 2, Patience{}, std::move(own_0));
+  JobControl rank_1(1, 2, Patience{}, std::move(own_1));
+  rank_0.tell({.number = 0x01020304, .why = "region 7 has ended: \x1b it was withdrawn"});
+  std::vector<EndedRegion> ended;
+  for (const Deadline end = Clock::now() + milliseconds(10'000);
+       ended.empty() && Clock::now() < end;) {
+    rank_0.poll({});
+    rank_1.poll({});
+    ended = rank_1.take_ended_regions();
+  }
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].number, 0x01020304U);
+  EXPECT_EQ(ended[0].why, "region 7 has ended: \\x1b it was withdrawn") << "for terminals";
+  EXPECT_TRUE(rank_1.take_ended_regions().empty());
+}
+
 // ------------------------------------------------------------------- ranks that mean harm, or err
 
 /// A rank under test, and the other ends of its connections.
@@ -234,7 +255,7 @@ void expect_condemned(const std::optional<Error>& error, std::uint16_t rank,
 
 /// Kinds by number, as docs of the protocol between ranks have them in control_note.hpp.
 TEST(JobControl, WhoSendsWhatItMayNotCountsAsDead) {
-  for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 11, 13, 15, 16, 17, 18, 255}) {
+  for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 11, 13, 15, 16, 17, 18, 19, 255}) {
     JobControlFixture fixture(0, 3);
     send(fixture.others[1], static_cast<std::uint8_t>(kind));
     const std::string text = "rank 1 counts as dead: it sent a control frame of kind " +
@@ -242,7 +263,7 @@ TEST(JobControl, WhoSendsWhatItMayNotCountsAsDead) {
     expect_condemned(error_of(*fixture.control), 1, text);
     expect_condemned(told(fixture.others[2]), 1, text);
   }
-  for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 17, 18, 255}) {
+  for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 17, 19, 255}) {
     JobControlFixture fixture(1, 3);
     send(fixture.others[0], static_cast<std::uint8_t>(kind));
     expect_condemned(error_of(*fixture.control), 0,
@@ -262,8 +283,8 @@ TEST(JobControl, WhoseFrameHasAnotherLengthCountsAsDead) {
                                    {10, {0, 7, 9}},
                                    {12, {0, 4, 2006}},
                                    {14, {0, 24, 26}}};
-  const std::vector<Row> from_rank_0{
-      {9, {0, 3, 2005}}, {10, {0, 7, 9}}, {11, {1}}, {13, {1, 22'000}}, {15, {2001}}};
+  const std::vector<Row> from_rank_0{{9, {0, 3, 2005}}, {10, {0, 7, 9}}, {11, {1}},
+                                     {13, {1, 22'000}}, {15, {2001}},    {18, {0, 3, 2005}}};
   for (const std::uint16_t rank : {0, 1}) {
     for (const auto& [kind, lengths] : rank == 0 ? to_rank_0 : from_rank_0) {
       for (const std::size_t bytes : lengths) {

@@ -29,6 +29,9 @@ weir_region_options default_region_options() {
   return options;
 }
 
+/// In place of an average, which no switch makes: refused with other pairs.
+constexpr auto kNoOperation = static_cast<Operation>(255);
+
 host::RegionOptions translate(const weir_region_options& options) {
   host::RegionOptions result{.window = options.window,
                              .views = {},
@@ -37,7 +40,10 @@ host::RegionOptions translate(const weir_region_options& options) {
                              .patience = std::chrono::seconds(options.patience_s),
                              .forming = std::chrono::seconds(options.forming_s),
                              .reads = options.reads};
-  if (options.loopback != 0) {
+  if (options.loopback > 1) {
+    throw std::invalid_argument(fmt::format("loopback: found {}; allowed: 0, 1", options.loopback));
+  }
+  if (options.loopback == 1) {
     result.loopback = host::Loopback::own_writes;
   }
   if (options.view_count != 0) {
@@ -47,7 +53,8 @@ host::RegionOptions translate(const weir_region_options& options) {
   const std::size_t count = std::min(options.view_count, host::kMostRegionViews + 1);
   for (const weir_region_view& view : std::span(options.views, count)) {
     const host::Call fold = call_of(host::CallKind::all_reduce, 0, view.type, view.operation);
-    result.views.push_back({fold.operation, fold.type});
+    const bool is_fold = fold.finish == host::Finish::none;
+    result.views.push_back({is_fold ? fold.operation : kNoOperation, fold.type});
   }
   return result;
 }
@@ -57,6 +64,15 @@ template <typename Byte, typename Void>
 std::span<Byte> bytes_at(Void* address, std::size_t bytes, std::string_view what) {
   auto* const first = static_cast<Byte*>(address);
   return {bytes == 0 ? first : &object_at(first, what), bytes};
+}
+
+/// Its group may be closed if it is over.
+void close(weir_region& region) {
+  if (region.region->is_over()) {
+    region.region->close([] { return true; });
+  } else {
+    region.group->group.close_region(*region.region);
+  }
 }
 
 } // namespace
@@ -122,9 +138,9 @@ weir_status weir_region_notice(weir_region* region, uint16_t* rank, uint32_t* im
 void weir_region_close(weir_region* region) {
   guarded([&] {
     host::refuse_within_callback("weir_region_close");
-    const std::unique_ptr<weir_region> owned(region);
-    if (owned) {
-      owned->group->group.close_region(*owned->region);
+    if (region != nullptr && region->region->is_here()) { // else it is the parent's
+      const std::unique_ptr<weir_region> owned(region);
+      close(*owned);
     }
     return WEIR_OK;
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/api/region.hpp"
 
+#include "endpoint/config.hpp"
 #include "host/api/within_callback.hpp"
 
 #include <fmt/format.h>
@@ -56,15 +57,9 @@ Region::Region(RegionParts parts)
   seat_ = std::make_unique<ProgressThreads::Seat>(self, link_->descriptor());
 }
 
-/// In a child made by fork all is the parent's, and nobody closes it there.
 Region::~Region() {
-  if (birthplace_.is_here()) {
-    ends_->forget(number_);
-    leave_thread();
-  } else {
-    static_cast<void>(seat_.release());
-    static_cast<void>(link_.release());
-  }
+  ends_->forget(number_);
+  leave_thread();
 }
 
 void Region::begin(std::chrono::milliseconds patience) {
@@ -443,7 +438,7 @@ bool Region::is_over() {
 }
 
 void Region::refuse_elsewhere() const {
-  if (!birthplace_.is_here()) {
+  if (!is_here()) {
     throw Error(ErrorCode::transport_failure, rank_,
                 fmt::format("rank {}: this process was made by a fork of the region's own; only "
                             "that one may use it",
@@ -452,9 +447,6 @@ void Region::refuse_elsewhere() const {
 }
 
 void Region::close(const std::function<bool()>& all_have_come) {
-  if (!birthplace_.is_here()) {
-    return;
-  }
   const Deadline end = deadline_after(Clock::now(), farewell_);
   Lock lock(mutex_);
   while (!failure_ && Clock::now() < end) {

@@ -110,6 +110,9 @@ class Region : public std::enable_shared_from_this<Region>,
   /// thread drives. Throws the Error that has ended the region when none is left.
   std::optional<RegionNotice> take_notice();
 
+  /// False in a child made by fork, where it is kept for ever: its connections are the parent's.
+  bool is_here() const { return birthplace_.is_here(); }
+
   /// Whether it has ended, or is about to.
   bool is_over();
 
