@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab, smoke_test
@@ -29,11 +30,11 @@ class Job:
     outside: Namespace
     switch: Weir
 
-    def start(self, way: str, progress: str = "thread", rank_0: dict[str, str] | None = None) -> list[Process]:
+    def start(self, *ways: str, program: Path = REGION_RANK, rank_0: dict[str, str] | None = None) -> list[Process]:
         """Only rank 0 is told of the switch."""
         told = {"WEIR_SWITCH": f"unix:{socket_of(self.lab)}", "WEIR_SWITCH_MODULE": str(MODULE)} if rank_0 is None else rank_0
-        return [Process(self.lab, self.outside, [REGION_RANK, str(rank), str(MEMBERS), RENDEZVOUS, "7", f"host{rank}",
-                                                 f"10.77.0.{rank + 1}", way, progress],
+        return [Process(self.lab, self.outside, [program, str(rank), str(MEMBERS), RENDEZVOUS, "7", f"host{rank}",
+                                                 f"10.77.0.{rank + 1}", *ways],
                         **(told if rank == 0 else {})) for rank in range(MEMBERS)]
 
     def expect_all(self, ranks: list[Process], *due: str) -> None:
@@ -60,7 +61,7 @@ def exact(lab: Lab) -> None:
     """Three ranks write with and without immediates, and read sums: each byte as a plain computation has it."""
     job = with_regions(lab)
     for way in ("exact", "loopback"):
-        job.expect_all(job.start(way), "region_rank: exact\n")
+        job.expect_all(job.start(way, "thread"), "region_rank: exact\n")
     job.switch.stop()
 
 
@@ -77,7 +78,7 @@ def leave_the_range(lab: Lab) -> None:
     """What does not lie within the region, or is no view, is refused before anything is sent; the region goes on."""
     job = with_regions(lab)
     size = 20008 + 4 * 3000
-    ranks = job.start("range")
+    ranks = job.start("range", "thread")
     job.expect_all(ranks, *(f"region_rank: invalid_argument: {text}\n" for text in (
         f"bytes: found 8 from offset {size - 7}; allowed: up to {size}, where the region ends",
         "immediate: found 16777216; allowed: 0 .. 16777215, or none",
@@ -106,7 +107,7 @@ def end(lab: Lab) -> None:
 def silent(lab: Lab) -> None:
     """A rank that stands still: the switch ends the region when its patience is over, and the others hear who it was."""
     job = with_regions(lab)
-    ranks = job.start("write")
+    ranks = job.start("write", "thread")
     job.wait_until_open()
     ranks[2].process.send_signal(signal.SIGSTOP)
     job.expect_all(ranks[:2], "region_rank: no_region: ", "member 2 (10.77.0.3) owes an acknowledgement and was silent for 3 s\n")
@@ -118,7 +119,7 @@ def death(lab: Lab) -> None:
     """A rank that dies ends the group, and the region with it, at once; of rank 0 the switch learns by the call's end."""
     for dead in (2, 0):
         job = with_regions(lab)
-        ranks = job.start("write")
+        ranks = job.start("write", "thread")
         job.wait_until_open()
         began = time.monotonic()
         ranks[dead].kill()
@@ -132,13 +133,13 @@ def death(lab: Lab) -> None:
 def refused(lab: Lab) -> None:
     """What the switch says reaches all ranks, and the group goes on."""
     job = with_regions(lab, frames=3 * 16)
-    job.expect_all(job.start("fail"), f"region_rank: no_region: switch unix:{socket_of(lab)}: ", "needs 72 frames, 48 are free")
+    job.expect_all(job.start("fail", "thread"), f"region_rank: no_region: switch unix:{socket_of(lab)}: ", "needs 72 frames, 48 are free")
     job.switch.stop()
     job = with_hosts(lab, configuration(ring_ports()) + room(lab, 1))
-    job.expect_all(job.start("fail"), "this switch has no regions; allowed: a configuration with regions:\n")
+    job.expect_all(job.start("fail", "thread"), "this switch has no regions; allowed: a configuration with regions:\n")
     job.switch.stop()
     job = with_hosts(lab, configuration(ring_ports(), rings=ring_of_three()))
-    job.expect_all(job.start("fail", rank_0={}), "switch_address: found none; allowed: the control service of the switch")
+    job.expect_all(job.start("fail", "thread", rank_0={}), "switch_address: found none; allowed: the control service of the switch")
     job.switch.stop()
 
 
@@ -151,4 +152,13 @@ def example(lab: Lab) -> None:
                      WEIR_SWITCH_MODULE=str(MODULE)) for rank in range(MEMBERS)]
     job.expect_all(ranks[:1], "the losses are 6 together\n")
     job.expect_all(ranks[1:], "rank 0 gave the weight 0.5\n")
+    job.switch.stop()
+
+
+@smoke_test("host-regions-in-cpp")
+def in_cpp(lab: Lab) -> None:
+    """The same by weir/weir.hpp."""
+    job = with_regions(lab)
+    job.expect_all(job.start(program=SUPPORT / "region_rank_cpp"), "region_rank_cpp: view: found 2; allowed: 0 .. 1\n",
+                   "region_rank_cpp: 6 of 3\n")
     job.switch.stop()
