@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from cables import LossyCables
 from hosts import RANKS, ring_7, ring_ports
 from lab import Lab, smoke_test
 from netns import Namespace, veth
@@ -62,6 +63,18 @@ def exact(lab: Lab) -> None:
     job = with_regions(lab)
     for way in ("exact", "loopback"):
         job.expect_all(job.start(way, "thread"), "region_rank: exact\n")
+    job.switch.stop()
+
+
+@smoke_test("host-regions-with-loss")
+def with_loss(lab: Lab) -> None:
+    """The same where a frame in thirty is lost on each of a host's cables, in both directions."""
+    fabric, outside, lossy = lab.namespace(), lab.namespace(), LossyCables(lab.namespace(), 0.03)
+    for rank in range(RANKS):
+        lossy.connect(fabric, f"tap{rank}", outside, f"host{rank}")
+    job = Job(lab, outside, lab.ready_weir(fabric, at_socket(lab, rooms() + room(lab, 1))))
+    job.expect_all(job.start("loopback", "thread"), "region_rank: exact\n")
+    expect(lossy.lost() > 20, f"lost {lossy.lost()}")
     job.switch.stop()
 
 
