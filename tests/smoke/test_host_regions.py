@@ -142,6 +142,18 @@ def death(lab: Lab) -> None:
         job.switch.stop()
 
 
+@smoke_test("host-regions-switch-dies")
+def switch_dies(lab: Lab) -> None:
+    """Ring and region end together, and either says so first."""
+    job = with_regions(lab)
+    ranks = job.start("write", "thread")
+    job.wait_until_open()
+    job.switch.process.kill()
+    began = time.monotonic()
+    job.expect_all(ranks, f"switch unix:{socket_of(lab)} ended the r", ": no answer: ")
+    expect(time.monotonic() - began < 5, "nobody waits for a time limit")
+
+
 @smoke_test("host-regions-refused")
 def refused(lab: Lab) -> None:
     """What the switch says reaches all ranks, and the group goes on."""
