@@ -77,10 +77,10 @@ class Switches {
 
   void forget(SwitchIndex at) { rings_[at].clear(); }
 
-  void relabel(const std::function<void(v1::FabricLabel&)>& change) {
-    for (auto& rings : rings_) {
-      for (auto& [id, ring] : rings) {
-        change(*ring.mutable_label());
+  void change(const std::function<void(SwitchIndex, v1::LabelledRing&)>& change) {
+    for (SwitchIndex at = 0; at < rings_.size(); ++at) {
+      for (auto& [id, ring] : rings_[at]) {
+        change(at, ring);
       }
     }
   }
@@ -256,11 +256,62 @@ TEST_F(ManagerAdoption, AJobThatLacksAPartEndsAndSaysSo) {
 
 TEST_F(ManagerAdoption, AJobOfWhichARingIsGoneEverywhereEnds) {
   placed(request());
-  switches_.relabel([](v1::FabricLabel& label) { label.set_rings(3); });
+  switches_.change([](SwitchIndex, v1::LabelledRing& ring) { ring.mutable_label()->set_rings(3); });
   Loop& loop = adopting();
   show_all(loop);
   ASSERT_EQ(loop.records().size(), 1U);
   EXPECT_EQ(loop.records().begin()->second.why(), "switches have 2 of its 3 rings");
+}
+
+/// A leaf whose part says that another spine is above.
+TEST_F(ManagerAdoption, AJobWhosePartsAreNoTreeEnds) {
+  placed(request());
+  switches_.change([&](SwitchIndex at, v1::LabelledRing& ring) {
+    if (at == this->at("leaf0")) {
+      v1::Parent& parent = *ring.mutable_ring()->mutable_parent();
+      const std::string other = parent.name() == "spine0" ? "spine1" : "spine0";
+      parent.set_name(other);
+    }
+  });
+  Loop& loop = adopting();
+  show_all(loop);
+  ASSERT_EQ(loop.records().size(), 1U);
+  EXPECT_THAT(loop.records().begin()->second.why(), HasSubstr("leaf0 has no part of ring 214748"));
+}
+
+TEST_F(ManagerAdoption, AJobOfWhichSomeRanksAreInNoPartEnds) {
+  placed(request());
+  switches_.change([&](SwitchIndex at, v1::LabelledRing& ring) {
+    if (at == this->at("leaf1")) {
+      ring.mutable_ring()->mutable_children()->RemoveLast();
+    }
+    for (v1::Child& child : *ring.mutable_ring()->mutable_children()) {
+      if (child.switch_below().name() == "leaf1") {
+        child.mutable_switch_below()->set_last_rank(child.switch_below().first_rank());
+      }
+    }
+  });
+  Loop& loop = adopting();
+  show_all(loop);
+  ASSERT_EQ(loop.records().size(), 1U);
+  EXPECT_THAT(loop.records().begin()->second.why(), HasSubstr("are no tree of its 4 ranks"));
+}
+
+/// As an old store may have it that nobody claimed, long ago.
+TEST_F(ManagerAdoption, OfTwoJobsWithOneNumberOneGetsANewOne) {
+  placed(request('a'));
+  placed(request('b'));
+  switches_.change([](SwitchIndex, v1::LabelledRing& ring) { ring.mutable_label()->set_job(1); });
+  Loop& loop = adopting();
+  show_all(loop);
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [id, record] : loop.records()) {
+    EXPECT_EQ(record.id(), id);
+    EXPECT_EQ(record.state(), v1::JobRecord::PLACED);
+    numbers.push_back(id);
+  }
+  EXPECT_THAT(numbers, ElementsAre(1, 1 << 24));
+  EXPECT_EQ(store_.fabric.next_job(), (1U << 24) + 1);
 }
 
 TEST_F(ManagerAdoption, GoesOnWithoutASwitchIfItIsTold) {

@@ -282,7 +282,7 @@ void Loop::look_at_switch(SwitchIndex at, Time now) {
                   fmt::format("{} has not been heard for {} s; nothing new is placed on it",
                               site_.name_of(at), kBeatLost / 1000));
   }
-  if (!is_lost_ && state.is_fresh && !is_adopting()) {
+  if (!is_lost_ && state.is_fresh) {
     compare(at, now);
   }
 }
