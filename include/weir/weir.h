@@ -734,8 +734,8 @@ weir_status weir_region_form(weir_group* group, void* memory, size_t bytes,
  * WEIR_INVALID_ARGUMENT: it does not lie within the region; nothing is sent. When the region ends,
  * all requests do, and later calls: with WEIR_NO_REGION and the switch's reason; with the error
  * that ended the group; WEIR_TIMEOUT, for want of progress for timeout_ms, the region's patience
- * and 7 s, in which the switch says nothing; WEIR_ABORTED, when this rank has closed it. What the
- * connection says comes 7 s later if the switch's reason does not come: WEIR_RETRY_EXCEEDED,
+ * and 3 s, in which the switch says nothing; WEIR_ABORTED, when this rank has closed it. What the
+ * connection says comes 3 s later if the switch's reason does not come: WEIR_RETRY_EXCEEDED,
  * WEIR_TRANSPORT_FAILURE. */
 weir_status weir_region_write(weir_region* region, size_t offset, const void* data, size_t bytes,
                               uint32_t immediate, weir_request** request);

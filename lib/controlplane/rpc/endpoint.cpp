@@ -4,6 +4,7 @@
 #include "gate/doors.hpp"
 #include "rpc/service.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
@@ -28,6 +29,8 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 constexpr int kMostThreads = 8; // for reflection, whose calls hold one each
 // How often the lcores are asked whether they work, and which held rings are still there.
 constexpr Milliseconds kHealthPeriod{5000};
+// How often it is asked which held regions have ended. No lcore stops for that.
+constexpr Milliseconds kEndsPeriod{500};
 
 /// Health as clients ask for it: of this service, or of the whole server.
 constexpr const char* kServiceName = "weir.v1.Switch";
@@ -108,17 +111,23 @@ void Endpoint::Parts::start_server() {
 }
 
 void Endpoint::Parts::keep_doors() {
-  auto due = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  auto health_due = Clock::now();
+  auto ends_due = health_due;
   do {
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= due) {
+    const auto now = Clock::now();
+    if (now >= ends_due) {
+      service.held_regions().look_after();
+      ends_due = now + kEndsPeriod;
+    }
+    if (now >= health_due) {
       look_after_health();
       service.held_rings().look_after();
-      service.held_regions().look_after();
       look_after_fabric();
-      due = now + kHealthPeriod;
+      health_due = now + kHealthPeriod;
     }
-  } while (doors.serve(std::chrono::ceil<Milliseconds>(due - std::chrono::steady_clock::now())));
+  } while (
+      doors.serve(std::chrono::ceil<Milliseconds>(std::min(ends_due, health_due) - Clock::now())));
 }
 
 void Endpoint::Parts::look_after_health() {

@@ -14,8 +14,8 @@
 namespace weir::host {
 namespace {
 
-// The call HoldRegion ends within six seconds (docs/regions.md), and rank 0 tells the others.
-constexpr std::chrono::seconds kReasonTime{7};
+// The call HoldRegion ends within two seconds (docs/regions.md), and rank 0 tells the others.
+constexpr std::chrono::seconds kReasonTime{3};
 constexpr std::size_t kMostNotices = 65536; // then who writes them has to wait
 constexpr std::size_t kMostWrite = endpoint::kMostMessageBytes;
 constexpr std::size_t kMostReadPackets = std::size_t{1} << 18; // docs/protocol.md §13.2

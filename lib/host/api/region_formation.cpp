@@ -18,7 +18,7 @@ namespace weir::host {
 namespace {
 
 constexpr std::size_t kLeastBytes = 16;   // a hello is as long
-constexpr std::chrono::seconds kSlack{7}; // until a reason of the switch has reached all
+constexpr std::chrono::seconds kSlack{3}; // until a reason of the switch has reached all
 
 /// Without one the switch waits as long for hellos as the group does for its ranks.
 std::chrono::seconds forming_time(const RegionOptions& options, const GroupOptions& group) {
