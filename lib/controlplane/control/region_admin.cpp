@@ -3,6 +3,7 @@
 
 #include "control/chassis.hpp"
 #include "lcore/clock.hpp"
+#include "random/random_bytes.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +13,6 @@
 #include <new>
 #include <set>
 #include <string_view>
-#include <unistd.h>
 #include <utility>
 
 namespace weir::control {
@@ -21,15 +21,6 @@ using lcore::Quiesce;
 using region::State;
 
 namespace {
-
-/// From the kernel: who knows some of a region's numbers knows no other one.
-std::uint64_t random_bits() {
-  std::uint64_t bits = 0;
-  if (getentropy(&bits, sizeof bits) != 0) {
-    throw std::runtime_error("the kernel gives no random bytes");
-  }
-  return bits;
-}
 
 /// What does not change of a region, and room for the rest.
 RegionSeen outline_of(const region::Region& region, const std::string& tenant, std::size_t place) {
@@ -196,7 +187,7 @@ region::RegionBirth RegionAdmin::draw(const region::RegionSpec& spec) const {
   for (const auto& [id, record] : records_) {
     take(record.region->birth());
   }
-  return region::draw_birth(spec, random_bits,
+  return region::draw_birth(spec, random_as<std::uint64_t>,
                             [&](std::uint32_t number) { return taken.contains(number); });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/fabric_rings.hpp"
 
+#include "random/random_bytes.hpp"
 #include "rpc/messages.hpp"
 #include "rpc/ring_messages.hpp"
 
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <google/protobuf/util/message_differencer.h>
 #include <stdexcept>
-#include <unistd.h>
 
 namespace weir::rpc {
 namespace {
@@ -23,11 +23,7 @@ constexpr std::chrono::hours kLeaseWithoutManager{24};
 constexpr const char* kCapability = "trees-2";
 
 std::string draw_boot() {
-  std::uint64_t drawn = 0;
-  if (getentropy(&drawn, sizeof drawn) != 0) {
-    throw std::runtime_error("the kernel gives no random bytes");
-  }
-  return fmt::format("{:016x}", drawn);
+  return fmt::format("{:016x}", random_as<std::uint64_t>());
 }
 
 LeaderTerm term_of(const v1::FabricTerm& term) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/held_rings.hpp"
 
+#include "random/random_bytes.hpp"
 #include "rpc/messages.hpp"
 #include "rpc/ring_messages.hpp"
 
@@ -9,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
-#include <unistd.h>
 #include <utility>
 
 namespace weir::rpc {
@@ -18,14 +18,7 @@ namespace {
 
 /// From the kernel: a stranger who knows some ids knows no other one.
 std::uint32_t draw_id() {
-  std::uint32_t id = 0;
-  do {
-    if (getentropy(&id, sizeof id) != 0) {
-      throw std::runtime_error("the kernel gives no random bytes");
-    }
-    id &= kLastChosenId;
-  } while (id < kFirstChosenId);
-  return id;
+  return random_number(kFirstChosenId, kLastChosenId);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "gate/peer.hpp"
 #include "jobs/words.hpp"
+#include "random/random_bytes.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +12,6 @@
 #include <deque>
 #include <optional>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -107,11 +107,8 @@ jobs::Caller who_asks(const jobs::Loop& loop, const jobs::Caller& caller, const 
 /// Throws Refused.
 std::string new_token() {
   constexpr std::size_t bytes = 32;
-  std::string token(bytes, '\0');
-  if (getentropy(token.data(), token.size()) != 0) {
-    throw jobs::Loop::Refused(Code::unavailable, "the kernel gives no random bytes");
-  }
-  return token;
+  const auto drawn = random_bytes<bytes>();
+  return {drawn.begin(), drawn.end()};
 }
 
 Outcome too_many_requests() {

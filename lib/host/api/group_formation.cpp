@@ -4,7 +4,6 @@
 #include "host/api/node_formation.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/base/control_note.hpp"
-#include "host/base/random_bytes.hpp"
 #include "host/base/stall_timer.hpp"
 #include "host/collective/lone_reducer.hpp"
 #include "host/collective/ring_collectives.hpp"
@@ -16,6 +15,7 @@
 #include "host/switch_rings/held_rings.hpp"
 #include "host/switch_rings/switch_access.hpp"
 #include "program/operator.hpp"
+#include "random/random_bytes.hpp"
 #include "wire/address.hpp"
 
 #include <fmt/format.h>

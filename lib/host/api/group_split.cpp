@@ -6,9 +6,9 @@
 #include "host/base/frame_seal.hpp"
 #include "host/base/host_addresses.hpp"
 #include "host/base/peer_text.hpp"
-#include "host/base/random_bytes.hpp"
 #include "host/base/stream.hpp"
 #include "host/switch_rings/switch_access.hpp"
+#include "random/random_bytes.hpp"
 #include "wire/big_endian.hpp"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/nccl/socket_net.hpp"
 
-#include "host/base/random_bytes.hpp"
 #include "host/nccl/call.hpp"
 #include "host/nccl/own_address.hpp"
+#include "random/random_bytes.hpp"
 
 #include <fmt/format.h>
 
@@ -253,7 +253,7 @@ void ReceiveConnection::advance() {
 
 SocketListener::SocketListener(const std::string& interface, SocketHandle& handle)
     : socket_(listen_at_own_address(interface, handle)),
-      token_(host::random_bytes<std::tuple_size_v<Token>>()) {
+      token_(random_bytes<std::tuple_size_v<Token>>()) {
   handle.token = token_;
 }
 

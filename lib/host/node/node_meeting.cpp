@@ -3,8 +3,8 @@
 
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
-#include "host/base/random_bytes.hpp"
 #include "host/base/stall_timer.hpp"
+#include "random/random_bytes.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

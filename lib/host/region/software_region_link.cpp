@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/region/software_region_link.hpp"
 
-#include "host/base/random_bytes.hpp"
+#include "random/random_bytes.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include "host/rendezvous/admission.hpp"
 
 #include "host/base/control_note.hpp"
-#include "host/base/random_bytes.hpp"
+#include "random/random_bytes.hpp"
 #include "wire/address.hpp"
 
 #include <algorithm>

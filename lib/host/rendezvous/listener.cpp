@@ -3,7 +3,7 @@
 
 #include "host/base/error.hpp"
 #include "host/base/host_addresses.hpp"
-#include "host/base/random_bytes.hpp"
+#include "random/random_bytes.hpp"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 #include "host/rendezvous/rendezvous.hpp"
 
 #include "host/base/host_addresses.hpp"
-#include "host/base/random_bytes.hpp"
 #include "host/rendezvous/joining.hpp"
+#include "random/random_bytes.hpp"
 
 #include <fmt/format.h>
 

@@ -6,6 +6,7 @@
 #include "host/switch_rings/module.h"
 
 #include "files/whole_file.hpp"
+#include "random/random_bytes.hpp"
 #include "text/token_text.hpp"
 
 #include <fmt/format.h>
@@ -353,12 +354,9 @@ class JobStream {
   static v1::HoldJobRequest request_of_job(const weir_hold_order& order,
                                            const weir_job_rings& rings) {
     constexpr std::size_t id_bytes = 16;
-    std::string id(id_bytes, '\0');
-    if (getentropy(id.data(), id.size()) != 0) {
-      throw std::runtime_error("the kernel gives no random bytes");
-    }
+    const auto id = random_bytes<id_bytes>();
     v1::HoldJobRequest request;
-    request.set_request_id(id);
+    request.set_request_id(id.data(), id.size());
     request.set_name(program_invocation_short_name);
     request.set_rings_wanted(static_cast<std::uint32_t>(rings.wanted));
     request.set_rings_least(static_cast<std::uint32_t>(rings.least));

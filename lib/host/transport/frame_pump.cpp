@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/transport/frame_pump.hpp"
 
-#include "host/base/random_bytes.hpp"
+#include "random/random_bytes.hpp"
 
 #include <chrono>
 #include <cstddef>

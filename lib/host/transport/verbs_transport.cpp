@@ -3,9 +3,9 @@
 
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
-#include "host/base/random_bytes.hpp"
 #include "host/transport/channel_numbers.hpp"
 #include "host/transport/inline_data.hpp"
+#include "random/random_bytes.hpp"
 #include "wire/address.hpp"
 #include "wire/psn.hpp"
 
