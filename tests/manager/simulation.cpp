@@ -509,7 +509,9 @@ void Instance::apply(SwitchIndex at, const v1::ApplyRingsRequest& request) {
       return;
     }
     Outcome outcome = take_order(to, request.order());
-    if (outcome.code == Code::ok && world.is_bad() && world.dice.one_in(20)) {
+    const bool are_there = std::ranges::all_of(
+        request.rings(), [&](const auto& ring) { return to.rings.contains(ring.ring().id()); });
+    if (outcome.code == Code::ok && !are_there && world.is_bad() && world.dice.one_in(20)) {
       outcome = {Code::refused, "no room here"};
     }
     if (outcome.code == Code::ok) {

@@ -255,6 +255,12 @@ TEST_F(FabricRingsTest, TheSameAgainIsMadeAndAnotherWithItsIdIsNot) {
   rings_.apply(apply(1, 2, {2147483648}));
   EXPECT_THAT(rack_.ids(), ElementsAre(2147483648));
   EXPECT_THROW(rings_.apply(apply(1, 3, {2147483648}, "10.0.0.3")), RingExists);
+  v1::ApplyRingsRequest of_a_newer_manager = apply(1, 4, {2147483648});
+  of_a_newer_manager.mutable_rings(0)->mutable_label()->set_owner("red");
+  rings_.apply(of_a_newer_manager);
+  v1::ApplyRingsRequest of_another_job = apply(1, 5, {2147483648});
+  of_another_job.mutable_rings(0)->mutable_label()->set_job(8);
+  EXPECT_THROW(rings_.apply(of_another_job), RingExists);
   EXPECT_THAT(rack_.ids(), ElementsAre(2147483648));
 }
 

@@ -174,6 +174,20 @@ class ManagerAdoption : public testing::Test {
     }
   }
 
+  /// Their rings were last heard long ago.
+  void show_all_silent(Loop& loop) {
+    for (SwitchIndex at = 0; at < kSwitches.size(); ++at) {
+      v1::ClaimFabricResponse claimed;
+      claimed.set_boot(fmt::format("boot{}", at));
+      loop.on_claimed(at, {}, claimed, now_);
+      v1::SwitchSeen seen = switches_.seen(at, Told::rings);
+      for (v1::SeenRing& ring : *seen.mutable_rings()) {
+        ring.set_silent_ms(10 * kSilence);
+      }
+      loop.on_seen(at, seen, now_);
+    }
+  }
+
   SwitchIndex at(const std::string& name) const { return *site_.switch_named(name); }
 
   Time now_ = 1;
@@ -295,6 +309,125 @@ TEST_F(ManagerAdoption, AJobOfWhichSomeRanksAreInNoPartEnds) {
   show_all(loop);
   ASSERT_EQ(loop.records().size(), 1U);
   EXPECT_THAT(loop.records().begin()->second.why(), HasSubstr("are no tree of its 4 ranks"));
+}
+
+/// Another tenant's job by the same request goes on beside it.
+TEST_F(ManagerAdoption, TwoOwnersMayHaveOneRequest) {
+  placed(request('a'));
+  placed(request('b'));
+  switches_.change([](SwitchIndex, v1::LabelledRing& ring) {
+    v1::FabricLabel& label = *ring.mutable_label();
+    label.set_owner(label.request_id() == std::string(16, 'a') ? "red" : "blue");
+    label.set_request_id(std::string(16, 'c'));
+  });
+  Loop& loop = adopting();
+  show_all(loop);
+  std::vector<std::string> owners;
+  for (const auto& [id, record] : loop.records()) {
+    EXPECT_EQ(record.state(), v1::JobRecord::PLACED);
+    owners.push_back(record.owner());
+  }
+  EXPECT_THAT(owners, UnorderedElementsAre("red", "blue"));
+  EXPECT_TRUE(outside_.removed.empty());
+}
+
+/// It runs, perhaps: nobody has heard the switch.
+TEST_F(ManagerAdoption, AJobOfTheStoreOnASwitchThatIsLeftOutStays) {
+  v1::HoldJobRequest small = request();
+  small.mutable_members()->DeleteSubrange(0, 1);
+  small.mutable_members()->DeleteSubrange(1, 1); // host0 and host1, both at leaf0
+  small.set_rings_wanted(1);
+  small.set_rings_least(1);
+  const v1::JobRecord there = placed(small);
+  ASSERT_EQ(there.rings(0).parts_size(), 1);
+  store_.items = {{"job/1", there.SerializeAsString()}};
+  v1::FabricRecord fabric;
+  fabric.add_adopts_without("leaf0");
+  Loop& loop = adopting(fabric);
+  for (const char* const name : {"leaf1", "spine0", "spine1"}) {
+    show(loop, at(name));
+  }
+  EXPECT_EQ(loop.doubt(), "");
+  EXPECT_EQ(loop.records().size(), 1U);
+}
+
+/// The minute in which its owner may be away begins when it may come back.
+TEST_F(ManagerAdoption, AnOwnerHasHisTimeAfterALongAdoption) {
+  const v1::JobRecord runs = placed(request());
+  store_.items = {{"job/1", runs.SerializeAsString()}};
+  Loop& loop = adopting();
+  for (const char* const name : {"leaf0", "leaf1", "spine0"}) {
+    show(loop, at(name));
+  }
+  now_ += 2 * kOwnerAway;
+  show_all_silent(loop);
+  ASSERT_EQ(loop.records().size(), 1U);
+  EXPECT_EQ(loop.records().begin()->second.state(), v1::JobRecord::PLACED);
+  now_ += kOwnerAway;
+  show_all_silent(loop);
+  EXPECT_EQ(loop.records().begin()->second.state(), v1::JobRecord::ENDING);
+}
+
+TEST_F(ManagerAdoption, AClaimLeavesAdoption) {
+  placed(request());
+  v1::FabricRecord fabric;
+  fabric.add_adopts_without("spine1");
+  Loop& loop = adopting(fabric);
+  for (const char* const name : {"leaf0", "leaf1"}) {
+    show(loop, at(name));
+  }
+  for (const char* const name : {"spine0", "spine1"}) {
+    loop.on_claimed(at(name), {Code::no_answer, "no answer"}, {}, now_);
+  }
+  loop.claim(kOperator, now_);
+  EXPECT_FALSE(store_.fabric.adopts());
+  EXPECT_EQ(store_.fabric.adopts_without_size(), 0);
+}
+
+TEST_F(ManagerAdoption, SwitchesThatAreLeftOutAddUp) {
+  placed(request());
+  Loop& loop = adopting();
+  for (const char* const name : {"leaf0", "leaf1"}) {
+    show(loop, at(name));
+  }
+  for (const char* const name : {"spine0", "spine1"}) {
+    EXPECT_THAT(loop.doubt(), HasSubstr(name));
+    v1::AdoptRequest without;
+    without.add_without(name);
+    loop.adopt(kOperator, without, now_);
+  }
+  EXPECT_EQ(loop.doubt(), "");
+}
+
+/// As a scheduler does after a requeue. What the old one's token could it can no more.
+TEST_F(ManagerAdoption, OfAnAllocationThatWasGrantedAnewTheLaterOneIsThere) {
+  v1::GrantAllocationRequest grant;
+  grant.set_name("slurm:prod:4711");
+  grant.set_hosts("host[0-3]");
+  before_.grant(kScheduler, grant, now_);
+  const std::string old_token(32, 'o');
+  before_.issue_token({.name = "host3"}, grant.name(), old_token);
+  store_.items = {{"allocation/1", store_before_.written.at("allocation/1")}};
+  grant.set_anew(true);
+  const std::uint64_t allocation = before_.grant(kScheduler, grant, now_);
+  ASSERT_EQ(allocation, 2U);
+  const std::string token(32, 't');
+  before_.issue_token({.name = "host3"}, grant.name(), token);
+  v1::HoldJobRequest wish = request();
+  wish.set_allocation(allocation);
+  wish.set_token(token);
+  placed(wish, {});
+  Loop& loop = adopting();
+  show_all(loop);
+  loop.on_hold(5, {}, wish, now_);
+  EXPECT_FALSE(outside_.ended) << outside_.ended->words;
+  EXPECT_EQ(store_.written.at("allocation/1"), "") << "it is gone";
+  v1::HoldJobRequest old = request('o');
+  old.set_allocation(1);
+  old.set_token(old_token);
+  loop.on_hold(6, {}, old, now_);
+  ASSERT_TRUE(outside_.ended);
+  EXPECT_EQ(outside_.ended->code, Code::not_allowed);
 }
 
 /// As an old store may have it that nobody claimed, long ago.

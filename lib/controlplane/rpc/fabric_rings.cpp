@@ -47,6 +47,13 @@ void add(const control::RingRoom& more, control::RingRoom& room) {
   room.frames += more.frames;
 }
 
+/// Of one job's label the next manager may say more.
+bool is_same(const v1::LabelledRing& one, const v1::LabelledRing& other) {
+  return MessageDifferencer::Equals(one.ring(), other.ring()) &&
+         one.label().job() == other.label().job() &&
+         one.label().request_id() == other.label().request_id();
+}
+
 } // namespace
 
 FabricRings::FabricRings(Backend& backend) : backend_(backend), boot_(draw_boot()) {}
@@ -155,7 +162,7 @@ void FabricRings::make(const v1::LabelledRing& ring, Rings& made) {
   const std::uint32_t id = ring.ring().id();
   const auto present = rings_.find(id);
   if (present != rings_.end() && backend_.has_ring(present->second.birth)) {
-    if (MessageDifferencer::Equals(present->second.as_asked, ring)) {
+    if (is_same(present->second.as_asked, ring)) {
       return;
     }
     throw RingExists(fmt::format("id: found {}, which another ring of this fabric has; allowed: "

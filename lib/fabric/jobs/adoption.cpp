@@ -4,6 +4,7 @@
 /// it has, no order is given.
 
 #include "jobs/found_job.hpp"
+#include "jobs/hexadecimal.hpp"
 #include "jobs/loop.hpp"
 #include "jobs/records.hpp"
 #include "jobs/words.hpp"
@@ -16,6 +17,15 @@
 #include <vector>
 
 namespace weir::jobs {
+namespace {
+
+/// Whose it is, and which of his.
+std::string request_of(const v1::FabricLabel& label) {
+  return fmt::format("{}/{}/{}", hexadecimal(label.request_id()), label.allocation_number(),
+                     label.owner());
+}
+
+} // namespace
 
 void Loop::check_without(const v1::AdoptRequest& request) const {
   for (const std::string& name : request.without()) {
@@ -33,8 +43,15 @@ v1::ClaimResponse Loop::adopt(const Caller& caller, const v1::AdoptRequest& requ
   check_without(request);
   const bool has_begun = is_adopting() && awaits_claim_.empty();
   v1::FabricRecord next = has_begun ? fabric_ : claimed_record(now);
+  if (!has_begun) {
+    next.clear_adopts_without();
+  }
   next.set_adopts(true);
-  *next.mutable_adopts_without() = request.without();
+  for (const std::string& name : request.without()) {
+    if (std::ranges::find(next.adopts_without(), name) == next.adopts_without().end()) {
+      next.add_adopts_without(name);
+    }
+  }
   if (!has_begun) {
     return take_fabric(caller, next);
   }
@@ -42,6 +59,7 @@ v1::ClaimResponse Loop::adopt(const Caller& caller, const v1::AdoptRequest& requ
     throw Refused(Code::unavailable, why_idle());
   }
   fabric_ = next;
+  has_told_adoption_ = false;
   v1::ClaimResponse response = claim_response(next, unseen());
   response.set_goes_on(true);
   step(now);
@@ -68,17 +86,23 @@ bool Loop::has_told_rings(const SwitchState& state) {
                              [&](const auto& entry) { return state.rings.contains(entry.first); });
 }
 
+/// Empty: it waits for none.
+std::string Loop::why_adopting() const {
+  const auto names = is_adopting() ? unseen() : std::vector<std::string>();
+  return names.empty()
+             ? ""
+             : fmt::format("jobs that run are being adopted: {} must say what rings they have; "
+                           "without one: `weirctl fabric adopt --without NAME`",
+                           names_in_words(names));
+}
+
 void Loop::look_at_adoption(Time now) {
   if (!is_adopting() || is_lost_ || is_over_) {
     return;
   }
-  if (const auto names = unseen(); !names.empty()) {
-    const bool is_new = adopts_.empty();
-    adopts_ = fmt::format("jobs that run are being adopted: {} must say what rings they have; "
-                          "without one: `weirctl fabric adopt --without NAME`",
-                          names_in_words(names));
-    if (is_new) {
-      outside_.note("adopts", adopts_);
+  if (const std::string waits = why_adopting(); !waits.empty()) {
+    if (!std::exchange(has_told_adoption_, true)) {
+      outside_.note("adopts", waits);
     }
     return;
   }
@@ -86,28 +110,32 @@ void Loop::look_at_adoption(Time now) {
     return;
   }
   for (const FoundJob& found : found_jobs()) {
-    if (!is_known(found.label()) && !adopt_job(found, now)) {
+    const v1::JobRecord* const stored = record_of(found.label());
+    if (!(stored == nullptr ? adopt_job(found) : settle(*stored, found))) {
       return; // the store does not answer: once more, later
     }
   }
   v1::FabricRecord next = fabric_;
   next.clear_adopts();
   next.clear_adopts_without();
-  if (save({{kFabricKey, next.SerializeAsString()}})) {
-    fabric_ = next;
-    adopts_.clear();
-    outside_.note("has_adopted", "all jobs that switches have rings of are in the store");
+  if (!save({{kFabricKey, next.SerializeAsString()}})) {
+    return;
+  }
+  fabric_ = next;
+  outside_.note("has_adopted", "all jobs that switches have rings of are in the store");
+  for (const auto& [id, record] : records_) {
+    care_.erase(id); // nobody could come back before
+    take_up(id, now);
   }
 }
 
-/// Jobs of an old store of which switches know better. They are over: no switch has a ring of
-/// theirs, or one has another job's ring of the same number. Or they were placing: perhaps they
-/// run.
+/// Jobs of an old store that are over: no switch has a ring of theirs, or one has another job's
+/// ring of the same number.
 bool Loop::drop_outdated() {
   std::vector<std::uint64_t> outdated;
   for (const auto& [id, record] : records_) {
     const Traces traces = traces_of(record);
-    if (record.state() == v1::JobRecord::PLACING || traces.own == 0 || traces.of_others != 0) {
+    if (traces.of_others != 0 || (traces.own == 0 && traces.unseen == 0)) {
       outdated.push_back(id);
     }
   }
@@ -127,17 +155,31 @@ Loop::Traces Loop::traces_of(const v1::JobRecord& record) const {
   for (const v1::RingRecord& ring : record.rings()) {
     for (const v1::PartRecord& part : ring.parts()) {
       const auto at = site_.switch_named(part.switch_name());
-      if (!at || !switches_[*at].labels.contains(ring.id())) {
+      if (!at) {
         continue;
       }
-      const v1::FabricLabel& label = switches_[*at].labels.at(ring.id());
-      ++(label.request_id() == record.request().request_id() ? traces.own : traces.of_others);
+      const SwitchState& state = switches_[*at];
+      const auto label = state.labels.find(ring.id());
+      if (label != state.labels.end()) {
+        ++(is_of(label->second, record) ? traces.own : traces.of_others);
+      }
+      traces.unseen += has_told_rings(state) ? 0 : 1;
     }
   }
   return traces;
 }
 
-/// Of jobs by one request the last: when it was asked for, no manager knew of the ones before.
+/// Of one request, and of one owner: each of them draws his own. A label of before tells neither
+/// owner nor number of rings.
+bool Loop::is_of(const v1::FabricLabel& label, const v1::JobRecord& record) {
+  const v1::HoldJobRequest& request = record.request();
+  return label.request_id() == request.request_id() &&
+         (label.rings() == 0 ||
+          (label.owner() == record.owner() && label.allocation_number() == request.allocation()));
+}
+
+/// In the order of their numbers. Of jobs by one request and owner the last: when it was asked for,
+/// no manager knew of the ones before.
 std::vector<FoundJob> Loop::found_jobs() const {
   std::map<std::string, FoundJob> by_request;
   for (SwitchIndex at = 0; at < switches_.size(); ++at) {
@@ -148,8 +190,8 @@ std::vector<FoundJob> Loop::found_jobs() const {
       if (!state.is_fresh || label == state.labels.end() || ring == state.rings.end()) {
         continue;
       }
-      const std::string& request = label->second.request_id();
-      FoundJob& found = by_request.try_emplace(request, site_, label->second).first->second;
+      FoundJob& found =
+          by_request.try_emplace(request_of(label->second), site_, label->second).first->second;
       if (label->second.job() > found.label().job()) {
         found = FoundJob(site_, label->second);
       }
@@ -162,17 +204,30 @@ std::vector<FoundJob> Loop::found_jobs() const {
   for (auto& [request, job] : by_request) {
     found.push_back(std::move(job));
   }
+  std::ranges::sort(found, {}, [](const FoundJob& job) { return job.label().job(); });
   return found;
 }
 
-bool Loop::is_known(const v1::FabricLabel& label) const {
-  return std::ranges::any_of(records_, [&](const auto& entry) {
-    return entry.second.request().request_id() == label.request_id();
-  });
+const v1::JobRecord* Loop::record_of(const v1::FabricLabel& label) const {
+  const auto found =
+      std::ranges::find_if(records_, [&](const auto& entry) { return is_of(label, entry.second); });
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+/// A job that was placing when the store was copied, and that runs. False: it could not be stored.
+bool Loop::settle(const v1::JobRecord& stored, const FoundJob& found) {
+  const v1::JobRecord seen = found.record();
+  if (stored.state() != v1::JobRecord::PLACING || seen.state() != v1::JobRecord::PLACED) {
+    return true;
+  }
+  v1::JobRecord placed = stored;
+  placed.set_state(v1::JobRecord::PLACED);
+  *placed.mutable_rings() = seen.rings();
+  return save(placed);
 }
 
 /// False: it could not be stored.
-bool Loop::adopt_job(const FoundJob& found, Time now) {
+bool Loop::adopt_job(const FoundJob& found) {
   const v1::FabricLabel& label = found.label();
   v1::JobRecord record = found.record();
   v1::FabricRecord fabric = fabric_;
@@ -182,11 +237,17 @@ bool Loop::adopt_job(const FoundJob& found, Time now) {
   }
   std::vector<store::Change> changes;
   std::optional<v1::AllocationRecord> allocation;
+  const v1::AllocationRecord* replaced = nullptr;
   if (!label.allocation().empty()) {
     allocation = allocation_of(label, record);
+    replaced = allocation_named(label.allocation());
+    replaced = replaced == nullptr || replaced->id() == allocation->id() ? nullptr : replaced;
     record.mutable_request()->set_allocation(allocation->id());
     fabric.set_next_allocation(std::max(fabric.next_allocation(), allocation->id() + 1));
     changes.push_back({allocation_key(allocation->id()), allocation->SerializeAsString()});
+  }
+  if (replaced != nullptr) { // granted anew since, under its name
+    changes.push_back({allocation_key(replaced->id()), std::nullopt});
   }
   changes.push_back({kFabricKey, fabric.SerializeAsString()});
   changes.push_back({job_key(record.id()), record.SerializeAsString()});
@@ -194,6 +255,9 @@ bool Loop::adopt_job(const FoundJob& found, Time now) {
     return false;
   }
   fabric_ = fabric;
+  if (replaced != nullptr) {
+    allocations_.erase(replaced->id());
+  }
   if (allocation) {
     allocations_[allocation->id()] = *allocation;
   }
@@ -203,7 +267,6 @@ bool Loop::adopt_job(const FoundJob& found, Time now) {
                             label.positions_size(),
                             is_whole ? "" : fmt::format(" ends: {}", record.why())));
   records_[record.id()] = record;
-  take_up(record.id(), now);
   return true;
 }
 

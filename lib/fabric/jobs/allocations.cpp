@@ -256,17 +256,18 @@ std::uint64_t Loop::issue_token(const Caller& caller, const std::string& name,
 }
 
 /// As the store has it, or as the job tells it where the store has lost it too: with the job's
-/// hosts, and the token by which its owner comes back.
+/// hosts, and the token by which its owner comes back. One that was granted before under the same
+/// name has another number, and is another one.
 v1::AllocationRecord Loop::allocation_of(const v1::FabricLabel& label,
                                          const v1::JobRecord& record) const {
-  const v1::AllocationRecord* const stored = allocation_named(label.allocation());
-  v1::AllocationRecord known = stored == nullptr ? v1::AllocationRecord() : *stored;
-  if (stored == nullptr) {
-    const bool is_free =
-        label.allocation_number() != 0 && !allocations_.contains(label.allocation_number());
+  v1::AllocationRecord known;
+  const auto stored = allocations_.find(label.allocation_number());
+  const bool is_taken = stored != allocations_.end();
+  if (is_taken && stored->second.name() == label.allocation()) {
+    known = stored->second;
+  } else {
     known.set_schema(kSchema);
-    known.set_id(is_free ? label.allocation_number()
-                         : std::max<std::uint64_t>(1, fabric_.next_allocation()));
+    known.set_id(is_taken ? fabric_.next_allocation() : label.allocation_number());
     known.set_name(label.allocation());
     known.set_tenant(label.tenant());
     known.set_granted_by(label.granted_by());

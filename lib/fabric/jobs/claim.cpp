@@ -136,7 +136,10 @@ void Loop::require_claimable() const {
 v1::ClaimResponse Loop::claim(const Caller& caller, Time now) {
   require_operator(caller);
   require_claimable();
-  return take_fabric(caller, claimed_record(now));
+  v1::FabricRecord next = claimed_record(now);
+  next.clear_adopts();
+  next.clear_adopts_without();
+  return take_fabric(caller, next);
 }
 
 v1::ClaimResponse Loop::take_fabric(const Caller& caller, const v1::FabricRecord& next) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace weir::jobs {
@@ -86,6 +87,9 @@ v1::JobRecord FoundJob::record() const {
       throw UnknownPart(
           fmt::format("switches have {} of its {} rings", rings_.size(), label_.rings()));
     }
+    if (record.rate() == 0) {
+      record.set_rate(usual_rate(record));
+    }
     record.set_fold_shape(fold_shape_of(record));
   } catch (const UnknownPart& missing) {
     record.set_state(v1::JobRecord::ENDING);
@@ -141,6 +145,16 @@ void FoundJob::write_ranks(v1::JobRecord& record) const {
     record.mutable_request()->add_members()->add_addresses(address);
     record.add_hosts(site_->topology().name(endpoint->second.host));
   }
+}
+
+/// Bits a second of one tree of a job that reserves none: all together what its slowest host has.
+double FoundJob::usual_rate(const v1::JobRecord& record) const {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const v1::JobMember& member : record.request().members()) {
+    const Endpoint& endpoint = site_->endpoints.at(*wire::parse_ip(member.addresses(0)));
+    slowest = std::min(slowest, site_->index().rate(plan::cable_of(endpoint.seat.down)));
+  }
+  return slowest / record.rings_size();
 }
 
 /// The parts depth first, each with its cable to its parent.

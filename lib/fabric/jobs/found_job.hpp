@@ -30,6 +30,7 @@ class FoundJob {
  private:
   v1::JobRecord as_labelled() const;
   void write_ranks(v1::JobRecord& record) const;
+  double usual_rate(const v1::JobRecord& record) const;
   void arrange(v1::RingRecord& record) const;
 
   const Site* site_;

@@ -230,6 +230,7 @@ class Loop {
   bool has_taken_any() const;
   bool is_idle() const;
   std::string why_idle() const;
+  std::string why_waiting() const;
   void require_lead() const;
 
   // Adoption.
@@ -238,19 +239,23 @@ class Loop {
   void check_without(const v1::AdoptRequest& request) const;
   std::vector<std::string> unseen() const;
   static bool has_told_rings(const SwitchState& state);
+  std::string why_adopting() const;
   void look_at_adoption(Time now);
 
   /// How many switches' parts have the number of a ring of a job's, by whose they are.
   struct Traces {
     unsigned own = 0;
     unsigned of_others = 0;
+    unsigned unseen = 0; // their switches have not spoken
   };
 
   bool drop_outdated();
   Traces traces_of(const v1::JobRecord& record) const;
   std::vector<FoundJob> found_jobs() const;
-  bool is_known(const v1::FabricLabel& label) const;
-  bool adopt_job(const FoundJob& found, Time now);
+  const v1::JobRecord* record_of(const v1::FabricLabel& label) const;
+  bool settle(const v1::JobRecord& stored, const FoundJob& found);
+  static bool is_of(const v1::FabricLabel& label, const v1::JobRecord& record);
+  bool adopt_job(const FoundJob& found);
 
   // Orders.
   struct Due;
@@ -336,10 +341,10 @@ class Loop {
   const Identity identity_;
   placement::Placer placer_;
   bool is_over_ = false;
-  bool is_in_doubt_ = false; // whether it leads
-  bool is_lost_ = true;      // the store was not read since it was last lost
-  std::string awaits_claim_; // why it gives no order before a claim; empty: it does
-  std::string adopts_;       // why it gives none while it adopts; empty: it does
+  bool is_in_doubt_ = false;       // whether it leads
+  bool is_lost_ = true;            // the store was not read since it was last lost
+  std::string awaits_claim_;       // why it gives no order before a claim; empty: it does
+  bool has_told_adoption_ = false; // for which switches it waits
   Time read_at_ = 0;
   Time begun_at_ = 0;
   Time last_now_ = 0;

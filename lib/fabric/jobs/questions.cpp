@@ -64,8 +64,12 @@ void leave_out_reasons(v1::FabricPicture& picture) {
 std::string Loop::doubt() const {
   return is_in_doubt_ ? "the manager does not know whether it leads: this is from its memory"
          : is_lost_   ? "the manager's store does not answer: this is from its memory"
-         : awaits_claim_.empty() ? adopts_
-                                 : awaits_claim_;
+                      : why_waiting();
+}
+
+/// For a person, or for switches. Empty: it does not.
+std::string Loop::why_waiting() const {
+  return awaits_claim_.empty() ? why_adopting() : awaits_claim_;
 }
 
 bool Loop::is_idle() const {
@@ -74,7 +78,7 @@ bool Loop::is_idle() const {
 
 /// For those whom it can do nothing.
 std::string Loop::why_idle() const {
-  const std::string& waits = awaits_claim_.empty() ? adopts_ : awaits_claim_;
+  const std::string waits = is_lost_ ? "" : why_waiting();
   return waits.empty() ? "the manager's store does not answer" : waits;
 }
 
