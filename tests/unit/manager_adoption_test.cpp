@@ -430,6 +430,35 @@ TEST_F(ManagerAdoption, OfAnAllocationThatWasGrantedAnewTheLaterOneIsThere) {
   EXPECT_EQ(outside_.ended->code, Code::not_allowed);
 }
 
+/// As after an old store that nobody claimed: then the later one gets a number that nobody has.
+TEST_F(ManagerAdoption, AnAllocationTakesNoOthersNumber) {
+  v1::GrantAllocationRequest grant;
+  grant.set_name("slurm:prod:4711");
+  grant.set_hosts("host[0-3]");
+  before_.grant(kScheduler, grant, now_);
+  const std::string token(32, 't');
+  before_.issue_token({.name = "host3"}, grant.name(), token);
+  v1::HoldJobRequest wish = request();
+  wish.set_allocation(1);
+  wish.set_token(token);
+  placed(wish, {});
+  v1::AllocationRecord other;
+  other.set_schema(1);
+  other.set_id(1);
+  other.set_name("slurm:prod:12");
+  store_.items = {{"allocation/1", other.SerializeAsString()}};
+  v1::FabricRecord fabric;
+  fabric.set_next_allocation(1 << 24);
+  Loop& loop = adopting(fabric);
+  show_all(loop);
+  std::map<std::string, std::uint64_t> numbers;
+  for (const v1::Allocation& one : loop.allocations(kOperator)) {
+    numbers[one.name()] = one.id();
+  }
+  EXPECT_EQ(numbers, (std::map<std::string, std::uint64_t>{{"slurm:prod:12", 1},
+                                                           {"slurm:prod:4711", 1 << 24}}));
+}
+
 /// As an old store may have it that nobody claimed, long ago.
 TEST_F(ManagerAdoption, OfTwoJobsWithOneNumberOneGetsANewOne) {
   placed(request('a'));
