@@ -190,18 +190,17 @@ TEST(JobControl, TellsTheOthersOfARegionsEnd) {
   std::tie(own_0[1], own_1[0]) = stream_pair();
   JobControl rank_0(0, 2, Patience{}, std::move(own_0));
   JobControl rank_1(1, 2, Patience{}, std::move(own_1));
-  rank_0.tell({.number = 0x01020304, .why = "region 7 has ended: \x1b it was withdrawn"});
   std::vector<EndedRegion> ended;
+  rank_1.when_region_ends([&](const EndedRegion& region) { ended.push_back(region); });
+  rank_0.tell({.number = 0x01020304, .why = "region 7 has ended: \x1b it was withdrawn"});
   for (const Deadline end = Clock::now() + milliseconds(10'000);
        ended.empty() && Clock::now() < end;) {
     rank_0.poll({});
     rank_1.poll({});
-    ended = rank_1.take_ended_regions();
   }
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].number, 0x01020304U);
   EXPECT_EQ(ended[0].why, "region 7 has ended: \\x1b it was withdrawn") << "for terminals";
-  EXPECT_TRUE(rank_1.take_ended_regions().empty());
 }
 
 // ------------------------------------------------------------------- ranks that mean harm, or err

@@ -43,6 +43,8 @@ GroupDriver::GroupDriver(GroupOptions options, Membership membership)
   if (membership_.held_rings) {
     membership_.held_rings->when_ended([this](std::string_view why) { abort(why); });
   }
+  membership_.control->when_region_ends(
+      [this](const EndedRegion& ended) { region_ends_->note(ended); });
   region_ends_->set_driver({.wake = [this] { wake(); }, .progress = [this] { visit(); }});
 }
 
@@ -180,7 +182,7 @@ std::optional<Error> GroupDriver::error_of(Body body) const {
 /// Calls that wait for room start soon after there is some. Of calls that are done nothing else
 /// tells.
 Deadline GroupDriver::cut(Deadline deadline) const {
-  if (requests_.has_done() || region_ends_->has_untold()) {
+  if (requests_.has_done()) {
     return Deadline::min();
   }
   return requests_.has_new() ? std::min(deadline, Clock::now() + kHeldBackPause) : deadline;
@@ -206,9 +208,10 @@ bool GroupDriver::step(Lock& lock, Deadline deadline) {
     if (hears_control) {
       membership_.engine->hear_control();
     }
-    tell_region_ends();
+    if (region_ends_->has_untold()) {
+      tell_region_ends();
+    }
     moved = membership_.progress(deadline);
-    hear_region_ends();
   });
   if (error || is_aborted_) { // without the lock, because it may take a second
     membership_.transport->quiesce();
@@ -227,17 +230,9 @@ void GroupDriver::tell_region_ends() {
   }
 }
 
-void GroupDriver::hear_region_ends() {
-  for (const EndedRegion& ended : membership_.control->take_ended_regions()) {
-    region_ends_->note(ended);
-  }
-}
-
 /// With the group.
 void GroupDriver::end_regions() {
-  if (requests_.failure()) {
-    region_ends_->end_all(*requests_.failure());
-  }
+  region_ends_->end_all(*requests_.failure());
 }
 
 /// Updates the state after a step and wakes waiting threads.
@@ -249,8 +244,11 @@ void GroupDriver::note_step(const std::optional<Error>& error) {
     requests_.fail(*error);
   }
   end_if_aborted();
-  end_regions();
-  if (is_done || requests_.has_failed() || visitors_ != 0 || closing_ || is_resting_) {
+  const bool has_failed = requests_.has_failed();
+  if (has_failed) {
+    end_regions();
+  }
+  if (is_done || has_failed || visitors_ != 0 || closing_ || is_resting_) {
     hand_over();
   }
 }

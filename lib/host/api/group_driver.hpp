@@ -163,7 +163,6 @@ class GroupDriver : public std::enable_shared_from_this<GroupDriver>, private At
   Error closed_with_regions() const;
   void wake();
   void tell_region_ends();
-  void hear_region_ends();
   void end_regions();
 
   const GroupOptions options_;

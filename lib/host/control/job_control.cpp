@@ -282,7 +282,9 @@ void JobControl::read(std::uint16_t from, const ControlFrame& frame) {
   case ControlKind::region_end: {
     const auto& fields = wire::view_as<RegionEndBody>(frame.body.data());
     const auto why = std::string(frame.body.begin() + sizeof(fields), frame.body.end());
-    ended_regions_.push_back({.number = fields.number.get(), .why = peer_text(why)});
+    if (when_region_ends_) {
+      when_region_ends_({.number = fields.number.get(), .why = peer_text(why)});
+    }
     return;
   }
   case ControlKind::leave:

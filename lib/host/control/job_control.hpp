@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -73,8 +74,10 @@ class JobControl {
   /// Tells the others that a region of the group has ended. Of rank 0.
   void tell(const EndedRegion& ended);
 
-  /// Those of which rank 0 has told since the last time.
-  std::vector<EndedRegion> take_ended_regions() { return std::exchange(ended_regions_, {}); }
+  /// Rank 0 has told of one. By the thread that polls.
+  void when_region_ends(std::function<void(const EndedRegion&)> told) {
+    when_region_ends_ = std::move(told);
+  }
 
   /// Tells the others this rank's error.
   void report(const Error& error);
@@ -136,7 +139,7 @@ class JobControl {
   std::optional<Deadline> verdict_deadline_; // when its answer must be there
   Deadline quiet_until_ = Deadline::min();   // no new suspicion until then
   std::string waits_for_;
-  std::vector<EndedRegion> ended_regions_;
+  std::function<void(const EndedRegion&)> when_region_ends_;
   Deadline stay_deadline_; // time limit since this rank has left
   bool all_left_ = false;
 };

@@ -35,6 +35,7 @@ void RegionEnds::tell(const EndedRegion& ended) {
   {
     const std::lock_guard lock(mutex_);
     untold_.push_back(ended);
+    has_untold_.store(true, std::memory_order_release);
     end(ended.number, Error(ErrorCode::no_region, std::nullopt, ended.why));
   }
   const std::lock_guard lock(driving_);
@@ -73,13 +74,9 @@ void RegionEnds::progress() {
   }
 }
 
-bool RegionEnds::has_untold() const {
-  const std::lock_guard lock(mutex_);
-  return !untold_.empty();
-}
-
 std::vector<EndedRegion> RegionEnds::take_untold() {
   const std::lock_guard lock(mutex_);
+  has_untold_.store(false, std::memory_order_release);
   return std::exchange(untold_, {});
 }
 

@@ -4,6 +4,7 @@
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -46,7 +47,9 @@ class RegionEnds {
   void set_driver(Driver driver);
   void progress();
 
-  bool has_untold() const;
+  /// For who drives the group, at each step.
+  bool has_untold() const { return has_untold_.load(std::memory_order_acquire); }
+
   std::vector<EndedRegion> take_untold();
 
  private:
@@ -58,6 +61,7 @@ class RegionEnds {
   std::map<std::uint32_t, Error> ended_; // those that nobody watched then
   std::optional<Error> all_;
   std::vector<EndedRegion> untold_;
+  std::atomic<bool> has_untold_ = false;
   std::mutex driving_; // guards the next
   Driver driver_;
 };
