@@ -450,13 +450,25 @@ TEST_F(ManagerAdoption, AnAllocationTakesNoOthersNumber) {
   v1::FabricRecord fabric;
   fabric.set_next_allocation(1 << 24);
   Loop& loop = adopting(fabric);
-  show_all(loop);
+  for (const char* const name : {"leaf0", "leaf1", "spine0"}) {
+    show(loop, at(name));
+  }
+  store_.unanswered = "fabric"; // by which it would have been over
+  show(loop, at("spine1"));
+  for (const auto& [key, value] : std::exchange(store_.written, {})) {
+    store_.items.push_back({key, value});
+  }
+  now_ += 1000;
+  loop.on_time(now_);
   std::map<std::string, std::uint64_t> numbers;
   for (const v1::Allocation& one : loop.allocations(kOperator)) {
     numbers[one.name()] = one.id();
   }
   EXPECT_EQ(numbers, (std::map<std::string, std::uint64_t>{{"slurm:prod:12", 1},
                                                            {"slurm:prod:4711", 1 << 24}}));
+  EXPECT_EQ(loop.records().size(), 1U) << "once";
+  EXPECT_EQ(loop.doubt(), "");
+  EXPECT_FALSE(store_.fabric.adopts());
 }
 
 /// As an old store may have it that nobody claimed, long ago.

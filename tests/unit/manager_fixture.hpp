@@ -44,6 +44,9 @@ class FakeStore : public store::Store {
   std::optional<std::string> read(const std::string&) override { return ""; }
 
   store::Written write(std::span<const store::Change> changes) override {
+    if (changes.size() == 1 && changes.front().key == std::exchange(unanswered, "")) {
+      return store::Written::lost;
+    }
     for (const store::Change& change : changes) {
       if (answer == store::Written::done) {
         written[change.key] = change.value.value_or("");
@@ -61,6 +64,7 @@ class FakeStore : public store::Store {
 
   store::Written answer = store::Written::done;
   store::Leadership lead;
+  std::string unanswered; // the next write, if it is of this key alone
   std::vector<store::Item> items;
   v1::FabricRecord fabric;                    // as it was last written
   std::map<std::string, std::string> written; // by key, the last; empty: it is gone

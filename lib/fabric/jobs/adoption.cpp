@@ -21,7 +21,7 @@ namespace {
 
 /// Whose it is, and which of his.
 std::string request_of(const v1::FabricLabel& label) {
-  return fmt::format("{}/{}/{}", hexadecimal(label.request_id()), label.allocation_number(),
+  return fmt::format("{}/{}/{}", hexadecimal(label.request_id()), label.allocation(),
                      label.owner());
 }
 
@@ -172,10 +172,9 @@ Loop::Traces Loop::traces_of(const v1::JobRecord& record) const {
 /// Of one request, and of one owner: each of them draws his own. A label of before tells neither
 /// owner nor number of rings.
 bool Loop::is_of(const v1::FabricLabel& label, const v1::JobRecord& record) {
-  const v1::HoldJobRequest& request = record.request();
-  return label.request_id() == request.request_id() &&
+  return label.request_id() == record.request().request_id() &&
          (label.rings() == 0 ||
-          (label.owner() == record.owner() && label.allocation_number() == request.allocation()));
+          (label.owner() == record.owner() && label.allocation() == record.allocation()));
 }
 
 /// In the order of their numbers. Of jobs by one request and owner the last: when it was asked for,
