@@ -155,6 +155,23 @@ class ManagerAdoption : public testing::Test {
     return before_.records().rbegin()->second;
   }
 
+  static v1::GrantAllocationRequest granted_hosts() {
+    v1::GrantAllocationRequest grant;
+    grant.set_name("slurm:prod:4711");
+    grant.set_hosts("host[0-3]");
+    return grant;
+  }
+
+  /// By the token that is issued for it.
+  v1::HoldJobRequest request_by_token(std::uint64_t allocation) {
+    const std::string token(32, 't');
+    before_.issue_token({.name = "host3"}, granted_hosts().name(), token);
+    v1::HoldJobRequest wish = request();
+    wish.set_allocation(allocation);
+    wish.set_token(token);
+    return wish;
+  }
+
   /// Its store has what is given, and that it is to adopt.
   Loop& adopting(v1::FabricRecord fabric = {}) {
     fabric.set_schema(1);
@@ -401,9 +418,7 @@ TEST_F(ManagerAdoption, SwitchesThatAreLeftOutAddUp) {
 
 /// As a scheduler does after a requeue. What the old one's token could it can no more.
 TEST_F(ManagerAdoption, OfAnAllocationThatWasGrantedAnewTheLaterOneIsThere) {
-  v1::GrantAllocationRequest grant;
-  grant.set_name("slurm:prod:4711");
-  grant.set_hosts("host[0-3]");
+  v1::GrantAllocationRequest grant = granted_hosts();
   before_.grant(kScheduler, grant, now_);
   const std::string old_token(32, 'o');
   before_.issue_token({.name = "host3"}, grant.name(), old_token);
@@ -411,11 +426,7 @@ TEST_F(ManagerAdoption, OfAnAllocationThatWasGrantedAnewTheLaterOneIsThere) {
   grant.set_anew(true);
   const std::uint64_t allocation = before_.grant(kScheduler, grant, now_);
   ASSERT_EQ(allocation, 2U);
-  const std::string token(32, 't');
-  before_.issue_token({.name = "host3"}, grant.name(), token);
-  v1::HoldJobRequest wish = request();
-  wish.set_allocation(allocation);
-  wish.set_token(token);
+  const v1::HoldJobRequest wish = request_by_token(allocation);
   placed(wish, {});
   Loop& loop = adopting();
   show_all(loop);
@@ -432,15 +443,8 @@ TEST_F(ManagerAdoption, OfAnAllocationThatWasGrantedAnewTheLaterOneIsThere) {
 
 /// As after an old store that nobody claimed: then the later one gets a number that nobody has.
 TEST_F(ManagerAdoption, AnAllocationTakesNoOthersNumber) {
-  v1::GrantAllocationRequest grant;
-  grant.set_name("slurm:prod:4711");
-  grant.set_hosts("host[0-3]");
-  before_.grant(kScheduler, grant, now_);
-  const std::string token(32, 't');
-  before_.issue_token({.name = "host3"}, grant.name(), token);
-  v1::HoldJobRequest wish = request();
-  wish.set_allocation(1);
-  wish.set_token(token);
+  before_.grant(kScheduler, granted_hosts(), now_);
+  const v1::HoldJobRequest wish = request_by_token(1);
   placed(wish, {});
   v1::AllocationRecord other;
   other.set_schema(1);
@@ -535,15 +539,9 @@ TEST_F(ManagerAdoption, OfAnOldStoreItKeepsWhatIsSo) {
 }
 
 TEST_F(ManagerAdoption, AJobsTokenIsGoodAgain) {
-  v1::GrantAllocationRequest grant;
-  grant.set_name("slurm:prod:4711");
-  grant.set_hosts("host[0-3]");
+  v1::GrantAllocationRequest grant = granted_hosts();
   const std::uint64_t allocation = before_.grant(kScheduler, grant, now_);
-  const std::string token(32, 't');
-  before_.issue_token({.name = "host3"}, grant.name(), token);
-  v1::HoldJobRequest wish = request();
-  wish.set_allocation(allocation);
-  wish.set_token(token);
+  const v1::HoldJobRequest wish = request_by_token(allocation);
   placed(wish, {});
   Loop& loop = adopting();
   show_all(loop);
