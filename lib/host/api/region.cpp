@@ -14,8 +14,6 @@
 namespace weir::host {
 namespace {
 
-// The call HoldRegion ends within two seconds (docs/regions.md), and rank 0 tells the others.
-constexpr std::chrono::seconds kReasonTime{3};
 constexpr std::size_t kMostNotices = 65536; // then who writes them has to wait
 constexpr std::size_t kMostWrite = endpoint::kMostMessageBytes;
 constexpr std::size_t kMostReadPackets = std::size_t{1} << 18; // docs/protocol.md §13.2
@@ -358,7 +356,7 @@ void Region::look_at_end(Deadline now) {
     link_failure_ = link_->failure();
     link_failed_ = now;
   }
-  if (link_failure_ && now >= link_failed_ + kReasonTime) {
+  if (link_failure_ && now >= link_failed_ + kRegionReasonTime) {
     fail(*link_failure_);
   }
 }
@@ -372,7 +370,7 @@ void Region::look_at_time(Deadline now) {
     progress_ = progress;
     moved_ = now;
   }
-  const auto limit = timeout_ + made_.patience + kReasonTime;
+  const auto limit = timeout_ + made_.patience + kRegionReasonTime;
   if (now >= moved_ + limit) {
     fail(Error(ErrorCode::timeout, std::nullopt,
                fmt::format("rank {}: a write or read of the region made no progress for {} ms, and "
@@ -401,9 +399,9 @@ Deadline Region::due() const {
   }
   const Deadline link = link_->due();
   if (link_failure_) {
-    return std::min(link, link_failed_ + kReasonTime);
+    return std::min(link, link_failed_ + kRegionReasonTime);
   }
-  return is_idle() ? link : std::min(link, moved_ + timeout_ + made_.patience + kReasonTime);
+  return is_idle() ? link : std::min(link, moved_ + timeout_ + made_.patience + kRegionReasonTime);
 }
 
 /// By any thread, also one that has the lock.

@@ -40,6 +40,10 @@ struct RegionNotice {
 /// An immediate has 32 bits on the wire: the writer's rank, and 24 of its program's.
 inline constexpr std::uint32_t kMostRegionImmediate = 0xffffff;
 
+/// Until the switch's reason for an end has reached all: the call HoldRegion ends within two
+/// seconds (docs/regions.md), and rank 0 tells the others.
+inline constexpr std::chrono::seconds kRegionReasonTime{3};
+
 /// A write or a read of a region.
 struct RegionRequest {
   endpoint::SendRequest work;

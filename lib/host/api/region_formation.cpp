@@ -17,8 +17,7 @@
 namespace weir::host {
 namespace {
 
-constexpr std::size_t kLeastBytes = 16;   // a hello is as long
-constexpr std::chrono::seconds kSlack{3}; // until a reason of the switch has reached all
+constexpr std::size_t kLeastBytes = 16; // a hello is as long
 
 /// Without one the switch waits as long for hellos as the group does for its ranks.
 std::chrono::seconds forming_time(const RegionOptions& options, const GroupOptions& group) {
@@ -113,7 +112,7 @@ std::shared_ptr<Region> RegionFormation::open(MadeRegion made) {
                   .progress = group.progress,
                   .timeout = group.timeout,
                   .farewell = group.farewell.count() != 0 ? group.farewell : group.timeout});
-  region->begin(options_.forming + kSlack);
+  region->begin(options_.forming + kRegionReasonTime);
   return region;
 }
 

@@ -5,7 +5,6 @@
 #include "host/base/error.hpp"
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,7 +54,7 @@ class RegionEnds {
  private:
   void end(std::uint32_t number, const Error& error);
 
-  mutable std::mutex mutex_; // guards the next
+  std::mutex mutex_; // guards the next
   std::uint32_t last_ = 0;
   std::map<std::uint32_t, Told> watched_;
   std::map<std::uint32_t, Error> ended_; // those that nobody watched then

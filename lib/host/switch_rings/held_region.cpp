@@ -132,21 +132,11 @@ void HeldRegion::take(const weir_held_region& held) {
 }
 
 void HeldRegion::note_end(std::string_view why) {
-  const std::lock_guard lock(telling_);
-  if (!ended_) {
-    ended_ = fmt::format("{} ended the region: {}", maker_, why);
-    if (told_) {
-      told_(*ended_);
-    }
-  }
+  end_.note(fmt::format("{} ended the region: {}", maker_, why));
 }
 
 void HeldRegion::when_ended(std::function<void(std::string_view why)> told) {
-  const std::lock_guard lock(telling_);
-  told_ = std::move(told);
-  if (ended_) {
-    told_(*ended_);
-  }
+  end_.when_noted(std::move(told));
 }
 
 void HeldRegion::release() {

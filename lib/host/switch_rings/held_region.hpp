@@ -3,13 +3,13 @@
 
 #include "host/base/group_options.hpp"
 #include "host/region/region_plan.hpp"
+#include "host/switch_rings/hold_end.hpp"
 #include "host/switch_rings/module.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,9 +49,7 @@ class HeldRegion {
   MadeRegion made_;
   std::mutex mutex_; // guards the next
   weir_hold* hold_ = nullptr;
-  std::mutex telling_; // guards the next two
-  std::optional<std::string> ended_;
-  std::function<void(std::string_view)> told_;
+  HoldEnd end_;
 };
 
 } // namespace weir::host

@@ -130,21 +130,11 @@ bool HeldRings::is_stopped() const {
 }
 
 void HeldRings::note_end(std::string_view why) {
-  const std::lock_guard lock(telling_);
-  if (!ended_) {
-    ended_ = fmt::format("{} ended the ring: {}", maker_, why);
-    if (told_) {
-      told_(*ended_);
-    }
-  }
+  end_.note(fmt::format("{} ended the ring: {}", maker_, why));
 }
 
 void HeldRings::when_ended(std::function<void(std::string_view why)> told) {
-  const std::lock_guard lock(telling_);
-  told_ = std::move(told);
-  if (ended_) {
-    told_(*ended_);
-  }
+  end_.when_noted(std::move(told));
 }
 
 void HeldRings::release() {

@@ -3,6 +3,7 @@
 
 #include "host/base/group_options.hpp"
 #include "host/base/stream.hpp"
+#include "host/switch_rings/hold_end.hpp"
 #include "host/switch_rings/module.h"
 
 #include <chrono>
@@ -11,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,9 +63,7 @@ class HeldRings {
   std::string shortage_;           // likewise
   std::mutex mutex_;               // guards the next
   std::vector<weir_hold*> holds_;
-  std::mutex telling_; // guards the next two
-  std::optional<std::string> ended_;
-  std::function<void(std::string_view)> told_;
+  HoldEnd end_;
 };
 
 } // namespace weir::host
