@@ -3,8 +3,8 @@
 """Runs clang-tidy (.clang-tidy says what for) over lib/ and app/, as many at once as there are cores.
 
 All files are one test. Most of the time goes into headers, so libraries of one wing that are compiled alike are looked at in
-one piece; if they do not go together, one by one. What the build with clang leaves out is looked at file by file. The
-kernels are left out, because clang-tidy 14 cannot parse some of their GCC vector extensions.
+one piece; if they do not go together, one by one, which takes several times as long and is told. What the build with clang leaves
+out is looked at in two. The kernels are left out, because clang-tidy 14 cannot parse some of their GCC vector extensions.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def sources_in(file: Path) -> frozenset[Path]:
 
 def part_of(compilation: Compilation) -> Part:
     output = compilation.output
-    is_library = output.parent.name.endswith(".a.p")
+    is_library = output.parent.name.endswith((".a.p", ".so.p"))
     places = tuple(option for option in compilation.options if option.startswith(PLACES))
     flags = tuple(option for option in compilation.options
                   if not option.startswith((*PLACES, *MEANINGLESS)))
@@ -89,6 +89,11 @@ def together(parts: list[Part]) -> list[Piece]:
     return [Piece(tuple(group)) for group in groups.values()]
 
 
+def stand_in_or_not(file: Path) -> str:
+    """A stand-in for what this machine lacks has the names of what it stands for."""
+    return "stand-ins" if file.stem.endswith("_absent") else "left"
+
+
 def parts_left(seen: frozenset[Path], built: list[Part]) -> list[Part]:
     """What only a test compiles, as it does; what this build leaves out, as the others."""
     of_tests = {source: part for part in built_parts(("tests",)) for source in part.sources}
@@ -98,7 +103,7 @@ def parts_left(seen: frozenset[Path], built: list[Part]) -> list[Part]:
     for file in files:
         known = of_tests.get(file)
         flags, places = (known.flags, known.places) if known else (built[0].flags, all_places)
-        found.append(Part(file, frozenset([file]), "left", flags, places))
+        found.append(Part(file, frozenset([file]), stand_in_or_not(file), flags, places))
     return found
 
 
@@ -124,7 +129,10 @@ def complaints_about(piece: Piece) -> str:
     answer = answer_about(piece)
     if answer.returncode == 0:
         return ""
-    if len(piece.parts) > 1:  # two of them may have something of one name
+    if len(piece.parts) > 1:
+        clash = next((line for line in answer.stdout.splitlines() if "clang-diagnostic-error" in line), "")
+        if clash:  # two of them have something of one name
+            print(f"tidy: {piece.parts[0].group} goes piece by piece, because it does not go together: {clash}")
         return "".join(complaints_about(Piece((part,))) for part in piece.parts)
     return "\n".join(line for line in answer.stdout.splitlines() if "error:" in line) or answer.stderr
 

@@ -24,7 +24,7 @@ using Milliseconds = Doors::Milliseconds;
 // Calls under way get so long at the end.
 constexpr Milliseconds kLastCalls{500};
 // When descriptors or memory have run out: the caller still waits, and poll() would return at once.
-constexpr Milliseconds kPause{100};
+constexpr Milliseconds kAcceptPause{100};
 
 } // namespace
 
@@ -135,7 +135,7 @@ void Doors::let_in(const ListeningSocket& socket) {
   if (connection >= 0) {
     serve_if_room(connection, open_);
   } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kAcceptPause);
   }
 }
 

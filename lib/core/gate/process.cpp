@@ -22,7 +22,7 @@
 namespace weir::gate {
 namespace {
 
-constexpr std::chrono::seconds kPause{1};
+constexpr std::chrono::seconds kRestartPause{1};
 
 /// Beside this program in a build folder, else where it is installed.
 std::string program() {
@@ -100,7 +100,7 @@ void Process::end() {
 }
 
 void Process::start() {
-  due_ = Clock::now() + kPause;
+  due_ = Clock::now() + kRestartPause;
   std::array<int, 2> pair{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
     tell_(Incident::refused, fmt::format("the gate does not start: {}", std::strerror(errno)));

@@ -35,7 +35,7 @@ constexpr std::ptrdiff_t kMostTags = 2; // jobs named at one host
 
 constexpr std::string_view kTriangle = "M0,-7 8,7 -8,7z M-1,-2v5h2v-5z M-1,4.2v1.6h2v-1.6z";
 constexpr std::string_view kHourglass = "M-5,-7h10v1.6l-4,5.4 4,5.4v1.6h-10v-1.6l4,-5.4 -4,-5.4z";
-constexpr std::string_view kPause = "M-5,-6h3.4v12h-3.4z M1.6,-6h3.4v12h-3.4z";
+constexpr std::string_view kTwoBars = "M-5,-6h3.4v12h-3.4z M1.6,-6h3.4v12h-3.4z";
 
 /// How a box looks, and why.
 struct Look {
@@ -50,7 +50,7 @@ std::string percent_of(double share) {
 
 Look look_of(const v1::PictureSwitch& one) {
   if (!one.drained().empty()) {
-    return {"drained", kPause, one.state() == "serving" ? "drained" : "drained, " + one.state()};
+    return {"drained", kTwoBars, one.state() == "serving" ? "drained" : "drained, " + one.state()};
   }
   if (one.state() != "serving") {
     return {"trouble", kTriangle, one.state()};
@@ -256,7 +256,7 @@ class Drawing {
     const Look look =
         late != waiting_for_.end()
             ? Look{"late", kHourglass, fmt::format("job {} waits for it", late->second)}
-        : !host.drained().empty() ? Look{"drained", kPause, "drained"}
+        : !host.drained().empty() ? Look{"drained", kTwoBars, "drained"}
                                   : Look{};
     if (layout_.is_cell(host.name())) {
       draw_cell(*box, host.name());
