@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -48,13 +49,15 @@ QUICKLY_BUILT = ["-Db_lundef=false", "-Db_ndebug=false", "-Dbuildtype=plain", "-
                  "-Dcpp_args=-gline-tables-only", "-Dunity=on", "-Dunity_size=100"]
 THREAD_SANITIZED = ["-Db_sanitize=thread", *QUICKLY_BUILT]
 SANITIZED = ["-Db_sanitize=address,undefined", "-Dfuzzers=edges", *QUICKLY_BUILT]
+CLANG = str(ROOT / "tests/support/clang++")
 PROCESSES_AT_ONCE = 8  # of unit tests: most of the long ones wait
 AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 # Many of them use one core, and leave the other idle while the stage that lives by the clock waits.
 COMPUTING_AT_ONCE = 2
 # As in tools/prepare. Stages hand it on to the builds that they start. These share nothing with another, so the compiler lists what
 # an object depends on: ccache would preprocess each file for that, which takes a tenth longer.
-COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_DEPEND": "1"}
+COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_DEPEND": "1",
+                  "CCACHE_COMPILERCHECK": "%compiler% --version"}  # CLANG is as old as its tree
 
 
 @dataclass
@@ -110,10 +113,10 @@ def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool 
 
 def configured(name: str, about: str, build: str, compiler: str, options: list[str], command: str) -> Stage:
     """Configures a build directory with another compiler or sanitizer, and runs a command that builds there."""
-    if shutil.which("ccache"):
-        compiler = f"'ccache {compiler}'"  # meson looks for it by itself only beside the compiler that it chooses
+    # meson looks for a cache by itself only beside the compiler that it chooses
+    words = (["ccache"] if shutil.which("ccache") else []) + [compiler]
     linker = "CXX_LD=gold" if shutil.which("ld.gold") else ""  # as in tools/prepare
-    setup = f"test -f {build}/build.ninja || CXX={compiler} {linker} meson setup {build} {' '.join(options)}"
+    setup = f"test -f {build}/build.ninja || CXX={shlex.quote(shlex.join(words))} {linker} meson setup {build} {' '.join(options)}"
     return Stage(Lane.COMPUTING, name, about, ["bash", "-ec", f"{setup}; {command}"])
 
 
@@ -145,9 +148,9 @@ STAGES = [
     computing("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
     computing("wireshark", "what the dissector shows of captures and made frames", ["tests/wireshark/run.py"]),
     computing("figures-table", "the table of the papers' results", ["tests/figures/expectations_test.py"], quick=True),
-    configured("clang", "the whole tree with clang, and with ASan and UBSan what runs", "build-asan", "clang++", SANITIZED,
+    configured("clang", "the whole tree with clang, and with ASan and UBSan what runs", "build-asan", CLANG, SANITIZED,
                "tests/clang.py build-asan"),
-    configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", "clang++", THREAD_SANITIZED,
+    configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", CLANG, THREAD_SANITIZED,
                "ninja -C build-tsan --quiet tests/load/load_test tests/load/race_control tests/unit/concurrent_test"),
     computing("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"},
               needs=("clang",)),
