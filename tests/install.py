@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the host library as on a machine without DPDK, installs it, and uses it as another project would.
 
-Everything is in a temporary folder. pkg-config sees only what the host library may need, so one dependency too many stops
+Everything is in temporary folders. pkg-config sees only what the host library may need, so one dependency too many stops
 the build. Ends in "install: N passed, N failed, N skipped".
 """
 
@@ -44,8 +44,9 @@ PAGES = ("configuration", "control", "deployment", "drops", "fabric", "glossary"
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto")
 WITH_VERBS = ROOT / os.environ.get("WEIR_BUILD", "build") / f"lib/host/package/{SONAME}"  # the other tests'
 ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
-# The fastest to compile. Without optimization nothing is inlined away, so no name is missing from the list of exports.
-BUILD_OPTIONS = ("-Doptimization=0", "-Ddebug=false", "-Dunity=on", "-Dunity_size=100")
+# What is compiled for the tests is not compiled again, where there is a compiler cache: it sees that what meson put together is alike
+# when it has preprocessed that.
+COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_NODEPEND": "1"}
 # PEP 600: the libraries that a wheel may take from the system.
 OF_THE_PLATFORM = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "libgcc_s.so.", "libstdc++.so.", "ld-linux-")
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
@@ -141,15 +142,16 @@ def link_allowed_packages(folder: Path) -> None:
             (folder / f"{package}.pc").symlink_to(Path(found.stdout.strip()) / f"{package}.pc")
 
 
-def install(folder: Path) -> Installation:
-    made = Installation(folder, folder / "prefix", folder / "build")
+def install(folder: Path, build: Path) -> Installation:
+    made = Installation(folder, folder / "prefix", build)
     link_allowed_packages(folder / "packages")
     # Meson asks CMake for what pkg-config does not know.
     native = folder / "native.ini"
     native.write_text("[binaries]\ncmake = '/there/is/no/cmake'\n")
-    output_of("meson", "setup", made.build, "-Dswitch=disabled", f"--prefix={made.prefix}", "--native-file", native,
-              *BUILD_OPTIONS, cwd=ROOT, environment=made.packages)
-    output_of("ninja", "-C", made.build)
+    options = output_of(ROOT / "tools/prepare", "options").split()
+    output_of("meson", "setup", made.build, "-Dswitch=disabled", f"--prefix={made.prefix}", "--native-file", native, *options,
+              cwd=ROOT, environment=made.packages)
+    output_of("ninja", "-C", made.build, environment=COMPILER_CACHE)
     output_of("meson", "install", "-C", made.build, "--no-rebuild", environment={"DESTDIR": ""})
     return made
 
@@ -399,9 +401,10 @@ def summary(stage: str, words: Sequence[str]) -> int:
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="weir-install-") as name:
+    with (tempfile.TemporaryDirectory(prefix="weir-install-") as name,
+          tempfile.TemporaryDirectory(prefix="build-install-", dir=ROOT) as build):
         made: list[Installation] = []
-        words = [verdict("build and install", lambda: made.append(install(Path(name))))]
+        words = [verdict("build and install", lambda: made.append(install(Path(name), Path(build))))]
         words += [verdict(check.__name__.removeprefix("check_").replace("_", " "), lambda: check(made[0]))
                   for check in CHECKS if made]
     return summary("install", words)
