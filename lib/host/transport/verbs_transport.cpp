@@ -4,7 +4,9 @@
 #include "host/base/control_note.hpp"
 #include "host/base/error.hpp"
 #include "host/transport/channel_numbers.hpp"
-#include "host/transport/inline_data.hpp"
+#include "host/transport/verbs_completions.hpp"
+#include "host/transport/verbs_port.hpp"
+#include "host/transport/verbs_queue_pair.hpp"
 #include "random/random_bytes.hpp"
 #include "wire/address.hpp"
 #include "wire/psn.hpp"
@@ -16,9 +18,6 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cassert>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <optional>
 #include <sched.h>
 #include <span>
@@ -28,20 +27,12 @@
 namespace weir::host {
 namespace {
 
-using verbs::CompletionChannel;
-using verbs::CompletionQueue;
 using verbs::MemoryRegion;
 using verbs::QueuePair;
 
-constexpr std::uint8_t kPort = 1;
-constexpr std::uint8_t kHopLimit = 64;
-constexpr std::uint8_t kRnrTimer = 12; // 0.64 ms
-constexpr std::uint8_t kRnrRetry = 7;  // without limit: the engine's deadline ends a job
-// Of the neighbour's MAC address; the kernel waits a second for each.
-constexpr unsigned kResolutions = 10;
+constexpr std::uint8_t kRnrTimer = 12;       // 0.64 ms
 constexpr std::uint32_t kPieces = 2;         // of a message: header and data
 constexpr std::uint32_t kWantedInline = 256; // bytes of a short message, its header included
-constexpr std::size_t kBatch = 16;           // completions
 // A device ends its requests in microseconds; soft-RoCE in milliseconds.
 constexpr auto kDrainLimit = std::chrono::seconds(1);
 constexpr auto kDrainNap = std::chrono::microseconds(20);
@@ -51,21 +42,6 @@ struct VerbsChannelAddress {
   std::array<std::uint8_t, 16> gid;
   ChannelNumbers numbers;
 };
-
-ibv_mtu mtu_of(std::uint32_t bytes) {
-  switch (bytes) {
-  case 256:
-    return IBV_MTU_256;
-  case 512:
-    return IBV_MTU_512;
-  case 1024:
-    return IBV_MTU_1024;
-  case 2048:
-    return IBV_MTU_2048;
-  default:
-    return IBV_MTU_4096;
-  }
-}
 
 std::string_view name_of(ibv_qp_state state) {
   switch (state) {
@@ -86,12 +62,6 @@ std::string_view name_of(ibv_qp_state state) {
   default:
     return "unknown";
   }
-}
-
-ibv_sge piece_of(std::span<const std::uint8_t> bytes, std::uint32_t key) {
-  return {.addr = reinterpret_cast<std::uint64_t>(bytes.data()),
-          .length = static_cast<std::uint32_t>(bytes.size()),
-          .lkey = key};
 }
 
 /// Of the request or its memory, whatever the neighbour does (IBTA §10.10.2.2).
@@ -117,9 +87,9 @@ class VerbsTransport : public Transport {
   void quiesce() override;
   bool poll(TransportListener& listener) override;
 
-  int descriptor() const override { return events_->fd; }
+  int descriptor() const override { return completions_.descriptor(); }
 
-  bool arm() override;
+  bool arm() override { return completions_.arm(); }
 
   Deadline due() const override { return Deadline::max(); } // timers are the NIC's
 
@@ -165,53 +135,45 @@ class VerbsTransport : public Transport {
     return std::uint64_t{channel} << 1 | static_cast<std::uint64_t>(direction);
   }
 
-  void check_port();
-  void open_event_channel();
-  bool take_events();
   void make_slots(Channel& channel);
 
   /// What the predecessor may do with our memory.
   int peers_access() const { return delivery_ == Delivery::by_write ? IBV_ACCESS_REMOTE_WRITE : 0; }
 
   QueuePair make_queue_pair();
-  void initialize(ibv_qp& queue_pair) const;
-  void bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
-                std::uint32_t remote_number, std::uint32_t remote_psn, std::uint32_t own_psn) const;
+  void bring_up_one(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
+                    std::uint32_t remote_number, std::uint32_t remote_psn,
+                    std::uint32_t own_psn) const;
   std::uint32_t packets_of(const OutgoingMessage& message) const;
   static std::optional<ibv_qp_attr> query(ibv_qp* queue_pair);
   std::optional<std::uint32_t> user_key(std::span<const std::uint8_t> bytes, Owner owner) const;
   void post_receive(std::size_t index, const OutgoingMessage& message);
   void post_receive(std::size_t index, std::span<ibv_sge> pieces);
   Pieces pieces_of(Channel& channel, const OutgoingMessage& message) const;
-  std::span<const ibv_wc> take_completions(std::span<ibv_wc, kBatch> room);
+  std::span<const ibv_wc> take_completions(VerbsCompletions::Batch& room);
   void take(const ibv_wc& completion, TransportListener& listener);
   void take_send(std::size_t index, const ibv_wc& completion, TransportListener& listener);
   bool drain();
   void destroy_queue_pairs();
-  static void end_requests(const Channel& channel);
+  static void end_both(const Channel& channel);
   Error failure_of(std::size_t index, const ibv_wc& completion, Direction direction) const;
 
   const TransportPlan plan_;
   const std::shared_ptr<VerbsNic> nic_;
-  const std::uint8_t gid_index_;
-  CompletionChannel events_;
-  CompletionQueue completions_;
-  ibv_gid gid_{};
+  const VerbsPort port_;
+  VerbsCompletions completions_;
   std::vector<Channel> channels_;
   std::uint16_t predecessor_ = 0; // ranks, once connected
   std::uint16_t successor_ = 0;
   Delivery delivery_ = Delivery::by_send;
   std::uint32_t inline_bytes_ = kWantedInline; // of a message, at most
   std::size_t under_way_ = 0;                  // requests posted and not completed
-  Spins spins_;
-  bool is_armed_ = false; // the next completion makes an event, if there was none yet
 };
 
 VerbsTransport::VerbsTransport(const TransportPlan& plan, std::shared_ptr<VerbsNic> nic,
                                std::uint8_t gid_index)
-    : plan_(plan), nic_(std::move(nic)), gid_index_(gid_index) {
-  check_port();
-  open_event_channel();
+    : plan_(plan), nic_(std::move(nic)), port_(find_port(*nic_, gid_index, plan.path_mtu)),
+      completions_(*nic_) {
   channels_.resize(plan.channels);
   for (Channel& channel : channels_) {
     make_slots(channel);
@@ -223,13 +185,7 @@ VerbsTransport::VerbsTransport(const TransportPlan& plan, std::shared_ptr<VerbsN
 void VerbsTransport::renew(Delivery delivery) {
   delivery_ = delivery;
   destroy_queue_pairs();
-  const std::size_t depth = 2 * plan_.channels * plan_.slots;
-  take_events(); // the queue's end waits for them
-  completions_.reset();
-  is_armed_ = false;
-  completions_.reset(nic_->made(
-      ibv_create_cq(&nic_->context(), static_cast<int>(depth), nullptr, events_.get(), 0),
-      fmt::format("no completion queue of {}", depth)));
+  completions_.renew(2 * plan_.channels * plan_.slots);
   for (Channel& channel : channels_) {
     channel.outgoing = make_queue_pair();
     channel.incoming = make_queue_pair();
@@ -244,28 +200,6 @@ void VerbsTransport::renew(Delivery delivery) {
   }
 }
 
-void VerbsTransport::check_port() {
-  ibv_port_attr port{};
-  if (ibv_query_port(&nic_->context(), kPort, &port) != 0) {
-    nic_->fail("port 1 cannot be queried", errno);
-  }
-  if (port.state != IBV_PORT_ACTIVE) {
-    nic_->fail(fmt::format("port 1 is {}, not active", ibv_port_state_str(port.state)), ENETDOWN);
-  }
-  if (port.active_mtu < mtu_of(plan_.path_mtu)) {
-    nic_->fail(fmt::format("port 1 carries a path MTU of {}; {} is asked for",
-                           128 << port.active_mtu, plan_.path_mtu),
-               EMSGSIZE);
-  }
-  if (ibv_query_gid(&nic_->context(), kPort, gid_index_, &gid_) != 0) {
-    nic_->fail(fmt::format("no GID {}", gid_index_), errno);
-  }
-  const ibv_gid none{};
-  if (std::memcmp(gid_.raw, none.raw, sizeof(gid_.raw)) == 0) {
-    nic_->fail(fmt::format("GID {} is empty (show_gids lists them)", gid_index_), EADDRNOTAVAIL);
-  }
-}
-
 void VerbsTransport::make_slots(Channel& channel) {
   channel.inbox.resize(plan_.slots_bytes());
   channel.outbox.resize(plan_.slots_bytes());
@@ -273,97 +207,37 @@ void VerbsTransport::make_slots(Channel& channel) {
   channel.outbox_region = nic_->make_region(channel.outbox, IBV_ACCESS_LOCAL_WRITE);
 }
 
-/// Queue pairs of many devices send short messages faster when the CPU hands over the bytes with
-/// the request. How many bytes that may be differs, and only a refusal tells. All queue pairs have
-/// as many as the one that has least.
+/// All have as many bytes inline as the one that has least.
 QueuePair VerbsTransport::make_queue_pair() {
-  QueuePair queue_pair;
-  const InlineTrial trial = try_inline(inline_bytes_, [&](std::uint32_t bytes) {
-    ibv_qp_init_attr attributes{};
-    attributes.send_cq = completions_.get();
-    attributes.recv_cq = completions_.get();
-    attributes.qp_type = IBV_QPT_RC;
-    attributes.sq_sig_all = 1;
-    attributes.cap = {.max_send_wr = plan_.slots,
-                      .max_recv_wr = plan_.slots,
-                      .max_send_sge = kPieces,
-                      .max_recv_sge = kPieces,
-                      .max_inline_data = bytes};
-    errno = 0;
-    queue_pair.reset(ibv_create_qp(&nic_->domain(), &attributes));
-    inline_bytes_ = std::min(bytes, attributes.cap.max_inline_data);
-    const int error = errno != 0 ? errno : EINVAL; // a driver may not say why
-    return queue_pair ? 0 : error;
-  });
-  if (!queue_pair) {
-    nic_->fail(
-        fmt::format("no queue pair of depth {} with {} bytes inline", plan_.slots, trial.bytes),
-        trial.error);
-  }
-  initialize(*queue_pair);
-  return queue_pair;
+  MadeQueuePair made = host::make_queue_pair(*nic_, {.completions = &completions_.queue(),
+                                                     .send_depth = plan_.slots,
+                                                     .receive_depth = plan_.slots,
+                                                     .pieces = kPieces,
+                                                     .peers_access = peers_access(),
+                                                     .inline_bytes = inline_bytes_});
+  inline_bytes_ = made.inline_bytes;
+  return std::move(made.queue_pair);
 }
 
-/// RESET to INIT (IBTA §10.3.1). Receives are posted later: rxe rejects them before.
-void VerbsTransport::initialize(ibv_qp& queue_pair) const {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = kPort;
-  attributes.qp_access_flags = static_cast<unsigned>(peers_access());
-  const int error =
-      ibv_modify_qp(&queue_pair, &attributes,
-                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-  if (error != 0) {
-    nic_->fail("queue pair to INIT", error);
-  }
-}
-
-/// INIT to RTR to RTS.
-void VerbsTransport::bring_up(ibv_qp& queue_pair, const std::array<std::uint8_t, 16>& remote_gid,
-                              std::uint32_t remote_number, std::uint32_t remote_psn,
-                              std::uint32_t own_psn) const {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RTR;
-  attributes.path_mtu = mtu_of(plan_.path_mtu);
-  attributes.dest_qp_num = remote_number;
-  attributes.rq_psn = remote_psn;
-  attributes.max_dest_rd_atomic = 1;
-  attributes.min_rnr_timer = kRnrTimer;
-  attributes.ah_attr.is_global = 1;
-  attributes.ah_attr.port_num = kPort;
-  attributes.ah_attr.grh.sgid_index = gid_index_;
-  attributes.ah_attr.grh.hop_limit = kHopLimit;
-  std::memcpy(attributes.ah_attr.grh.dgid.raw, remote_gid.data(), remote_gid.size());
-  int error = ETIMEDOUT;
-  for (unsigned attempt = 0; attempt < kResolutions && error == ETIMEDOUT; ++attempt) {
-    error = ibv_modify_qp(&queue_pair, &attributes,
-                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  }
-  if (error != 0) {
-    nic_->fail(
-        fmt::format("queue pair to RTR, towards {}", wire::to_string(wire::IpAddress{remote_gid})),
-        error);
-  }
-  attributes.qp_state = IBV_QPS_RTS;
-  attributes.timeout = plan_.ack_timeout_exponent();
-  attributes.retry_cnt = plan_.retry_count;
-  attributes.rnr_retry = kRnrRetry;
-  attributes.sq_psn = own_psn;
-  attributes.max_rd_atomic = 1;
-  error = ibv_modify_qp(&queue_pair, &attributes,
-                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-  if (error != 0) {
-    nic_->fail("queue pair to RTS", error);
-  }
+void VerbsTransport::bring_up_one(ibv_qp& queue_pair,
+                                  const std::array<std::uint8_t, 16>& remote_gid,
+                                  std::uint32_t remote_number, std::uint32_t remote_psn,
+                                  std::uint32_t own_psn) const {
+  bring_up(*nic_, port_, queue_pair,
+           {.ip = {remote_gid},
+            .number = remote_number,
+            .psn = remote_psn,
+            .own_psn = own_psn,
+            .rnr_timer = kRnrTimer,
+            .ack_timeout = plan_.ack_timeout_exponent(),
+            .retry_count = plan_.retry_count});
 }
 
 std::vector<std::uint8_t> VerbsTransport::address() const {
   std::vector<std::uint8_t> blob;
   for (const Channel& channel : channels_) {
     VerbsChannelAddress address{};
-    std::memcpy(address.gid.data(), gid_.raw, address.gid.size());
+    address.gid = port_.gid.bytes;
     address.numbers.outgoing_number.set(channel.outgoing->qp_num);
     address.numbers.outgoing_psn.set(channel.outgoing_psn);
     address.numbers.incoming_number.set(channel.incoming->qp_num);
@@ -388,10 +262,10 @@ void VerbsTransport::connect(const Neighbour& predecessor, const Neighbour& succ
     for (std::uint32_t slot = 0; delivery_ == Delivery::by_write && slot < plan_.slots; ++slot) {
       post_receive(i, std::span<ibv_sge>());
     }
-    bring_up(*channel.incoming, behind.gid, behind.numbers.outgoing_number.get(),
-             behind.numbers.outgoing_psn.get(), channel.incoming_psn);
-    bring_up(*channel.outgoing, ahead.gid, ahead.numbers.incoming_number.get(),
-             ahead.numbers.incoming_psn.get(), channel.outgoing_psn);
+    bring_up_one(*channel.incoming, behind.gid, behind.numbers.outgoing_number.get(),
+                 behind.numbers.outgoing_psn.get(), channel.incoming_psn);
+    bring_up_one(*channel.outgoing, ahead.gid, ahead.numbers.incoming_number.get(),
+                 ahead.numbers.incoming_psn.get(), channel.outgoing_psn);
     channel.successor_key = ahead.numbers.inbox_key.get();
     channel.successor_base = ahead.numbers.inbox_base.get();
   }
@@ -491,7 +365,7 @@ VerbsTransport::Pieces VerbsTransport::pieces_of(Channel& channel,
 }
 
 bool VerbsTransport::poll(TransportListener& listener) {
-  std::array<ibv_wc, kBatch> batch;
+  VerbsCompletions::Batch batch;
   const std::span<const ibv_wc> done = take_completions(batch);
   std::optional<Error> first_error; // completions behind it count all the same
   for (const ibv_wc& completion : done) {
@@ -502,8 +376,7 @@ bool VerbsTransport::poll(TransportListener& listener) {
     }
   }
   if (!done.empty()) {
-    spins_.restart();
-    is_armed_ = false;
+    completions_.restart();
   }
   if (first_error) {
     throw *first_error;
@@ -511,14 +384,11 @@ bool VerbsTransport::poll(TransportListener& listener) {
   return !done.empty();
 }
 
-std::span<const ibv_wc> VerbsTransport::take_completions(std::span<ibv_wc, kBatch> room) {
-  const int count = ibv_poll_cq(completions_.get(), static_cast<int>(room.size()), room.data());
-  if (count < 0) {
-    nic_->fail("the completion queue cannot be polled", -count);
-  }
-  assert(under_way_ >= static_cast<std::size_t>(count));
-  under_way_ -= static_cast<std::size_t>(count);
-  return room.first(static_cast<std::size_t>(count));
+std::span<const ibv_wc> VerbsTransport::take_completions(VerbsCompletions::Batch& room) {
+  const std::span<const ibv_wc> done = completions_.take(room);
+  assert(under_way_ >= done.size());
+  under_way_ -= done.size();
+  return done;
 }
 
 void VerbsTransport::take(const ibv_wc& completion, TransportListener& listener) {
@@ -565,27 +435,21 @@ void VerbsTransport::take_send(std::size_t index, const ibv_wc& completion,
   }
 }
 
-/// The error state ends each request; a request that has ended touches no memory.
-void VerbsTransport::end_requests(const Channel& channel) {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_ERR;
-  for (ibv_qp* queue_pair : {channel.outgoing.get(), channel.incoming.get()}) {
-    if (queue_pair != nullptr) { // not destroyed by an earlier call
-      ibv_modify_qp(queue_pair, &attributes, IBV_QP_STATE);
-    }
-  }
+void VerbsTransport::end_both(const Channel& channel) {
+  end_requests(channel.outgoing.get());
+  end_requests(channel.incoming.get());
 }
 
 /// Its requests' completions come all the same.
 void VerbsTransport::close(std::size_t index) {
   channels_[index].is_closed = true;
-  end_requests(channels_[index]);
+  end_both(channels_[index]);
 }
 
 /// A device that does not say in time that the requests have ended loses its queue pairs, and that
 /// waits for it.
 void VerbsTransport::quiesce() {
-  std::ranges::for_each(channels_, end_requests);
+  std::ranges::for_each(channels_, end_both);
   if (!drain()) {
     destroy_queue_pairs();
   }
@@ -594,7 +458,7 @@ void VerbsTransport::quiesce() {
 /// True once all requests have ended.
 bool VerbsTransport::drain() {
   const Deadline deadline = Clock::now() + kDrainLimit;
-  std::array<ibv_wc, kBatch> batch;
+  VerbsCompletions::Batch batch;
   try {
     while (under_way_ != 0 && Clock::now() < deadline) {
       if (take_completions(batch).empty()) {
@@ -619,9 +483,9 @@ Error VerbsTransport::failure_of(std::size_t index, const ibv_wc& completion,
                                  Direction direction) const {
   if (is_own_fault(completion.status)) {
     return {ErrorCode::transport_failure, plan_.rank,
-            fmt::format("rank {}: its device refused a request: {} (vendor code {:#x}): was "
-                        "registered memory released or unmapped during a call?",
-                        plan_.rank, ibv_wc_status_str(completion.status), completion.vendor_err)};
+            fmt::format("rank {}: its device refused a request: {}: was registered memory released "
+                        "or unmapped during a call?",
+                        plan_.rank, said_by_device(completion))};
   }
   const bool is_outgoing = direction == Direction::outgoing;
   const std::uint16_t neighbour = is_outgoing ? successor_ : predecessor_;
@@ -642,14 +506,13 @@ Error VerbsTransport::failure_of(std::size_t index, const ibv_wc& completion,
           ? ": the switch or the link is gone, or the switch was restarted and refuses our packets"
           : "";
   return {code, neighbour,
-          fmt::format("rank {}: the connection {} rank {} failed: {} (vendor code {:#x}){}",
-                      plan_.rank, is_outgoing ? "to" : "from", neighbour,
-                      ibv_wc_status_str(completion.status), completion.vendor_err, hint)};
+          fmt::format("rank {}: the connection {} rank {} failed: {}{}", plan_.rank,
+                      is_outgoing ? "to" : "from", neighbour, said_by_device(completion), hint)};
 }
 
 bool VerbsTransport::has_link() const {
   ibv_port_attr port{};
-  return ibv_query_port(&nic_->context(), kPort, &port) != 0 || port.state == IBV_PORT_ACTIVE;
+  return ibv_query_port(&nic_->context(), kVerbsPort, &port) != 0 || port.state == IBV_PORT_ACTIVE;
 }
 
 std::string VerbsTransport::describe(std::size_t index) const {
@@ -678,43 +541,6 @@ std::optional<ibv_qp_attr> VerbsTransport::query(ibv_qp* queue_pair) {
     return std::nullopt;
   }
   return found;
-}
-
-void VerbsTransport::open_event_channel() {
-  events_.reset(nic_->made(ibv_create_comp_channel(&nic_->context()), "no completion channel"));
-  if (fcntl(events_->fd, F_SETFL, O_NONBLOCK) != 0) {
-    nic_->fail("completion channel", errno);
-  }
-}
-
-/// A completion between the last poll and the arming makes no event, hence one more poll. An event
-/// may come later than its completion was polled; it must not end every sleep from then on.
-bool VerbsTransport::arm() {
-  if (is_armed_) {
-    is_armed_ = !take_events();
-    return is_armed_;
-  }
-  if (spins_.spin()) {
-    return false;
-  }
-  take_events();
-  if (const int error = ibv_req_notify_cq(completions_.get(), 0); error != 0) {
-    nic_->fail("the completion queue cannot be armed", error);
-  }
-  is_armed_ = true;
-  return false;
-}
-
-/// True if there were any.
-bool VerbsTransport::take_events() {
-  ibv_cq* queue = nullptr;
-  void* context = nullptr;
-  bool took = false;
-  while (ibv_get_cq_event(events_.get(), &queue, &context) == 0) {
-    ibv_ack_cq_events(queue, 1);
-    took = true;
-  }
-  return took;
 }
 
 } // namespace
