@@ -718,7 +718,8 @@ void weir_region_options_init_sized(weir_region_options* options, size_t size);
  *
  * WEIR_NO_REGION, on all ranks: the switch is not reached, has no regions: or no room, or refuses,
  * which weir_last_error says in its words. WEIR_MISMATCH: ranks give other bytes or options.
- * WEIR_TRANSPORT_FAILURE: a rank's device has no regions; WEIR_VERBS has none. */
+ * WEIR_TRANSPORT_FAILURE: a rank's device refuses: more memory than `ulimit -l` allows, or `reads`
+ * that are too many for it. */
 weir_status weir_region_form(weir_group* group, void* memory, size_t bytes,
                              const weir_region_options* options, weir_region** region);
 

@@ -4,6 +4,7 @@
 #include "host/api/group.hpp"
 #include "host/api/transport_options.hpp"
 #include "host/base/error.hpp"
+#include "host/region/nic_region_link.hpp"
 #include "host/region/software_region_link.hpp"
 #include "host/transport/packet_socket.hpp"
 
@@ -40,10 +41,7 @@ std::unique_ptr<RegionLink> Device::open_region_link(const GroupOptions& group,
   refuse_elsewhere();
   const RegionLinkPlan plan = region_link_plan(group, memory, reads);
   if (options_.transport == TransportKind::verbs) {
-    throw Error(ErrorCode::transport_failure, std::nullopt,
-                fmt::format("device {}: found verbs; allowed for regions: the software transport, "
-                            "or a program of plain verbs (docs/regions.md)",
-                            options_.device));
+    return std::make_unique<NicRegionLink>(plan, *nic(), options_.gid_index);
   }
   auto frames = std::make_unique<PacketSocket>(options_.device);
   const SoftwareTransportOptions software = software_options(group, *frames);

@@ -36,7 +36,7 @@ class Device {
   std::unique_ptr<Transport> open_transport(const GroupOptions& group);
 
   /// A member's connection of a region, whose copy `memory` is, for a group with these options.
-  /// Throws Error when the device refuses, or has no regions.
+  /// Throws Error when the device refuses.
   std::unique_ptr<RegionLink> open_region_link(const GroupOptions& group,
                                                std::span<std::uint8_t> memory, std::uint32_t reads);
 

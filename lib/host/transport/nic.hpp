@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/transport/mapped_dmabuf.hpp"
+#include "host/transport/nic_connection.hpp"
 #include "host/transport/transport.hpp"
 #include "host/transport/user_memory.hpp"
 
@@ -12,8 +13,9 @@
 
 namespace weir::host {
 
-/// A RoCE NIC that is open. It stays so until nobody refers to it, the transports and the memory
-/// that it made included. Any thread may use it, but not a child made by fork.
+/// A RoCE NIC that is open. It stays so until nobody refers to it, the transports, the
+/// connections and the memory that it made included. Any thread may use it, but not a child made by
+/// fork.
 class Nic {
  public:
   virtual ~Nic() = default;
@@ -22,6 +24,10 @@ class Nic {
   /// port 1. Throws Error (transport_failure) with the device and the cause.
   virtual std::unique_ptr<Transport> open_transport(const TransportPlan& plan,
                                                     std::uint8_t gid_index) = 0;
+
+  /// A connection over one of the NIC's queue pairs. Throws as above.
+  virtual std::unique_ptr<NicConnection> open_connection(const NicConnectionPlan& plan,
+                                                         std::uint8_t gid_index) = 0;
 
   /// Messages of all its transports go to and from this memory without a copy. Throws as above.
   virtual std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes) = 0;

@@ -2,6 +2,7 @@
 #include "host/transport/verbs_nic.hpp"
 
 #include "host/base/error.hpp"
+#include "host/transport/verbs_connection.hpp"
 #include "host/transport/verbs_transport.hpp"
 
 #include <fmt/format.h>
@@ -106,6 +107,11 @@ verbs::MemoryRegion VerbsNic::make_dmabuf_region(const DmabufRange& /*range*/,
 std::unique_ptr<Transport> VerbsNic::open_transport(const TransportPlan& plan,
                                                     std::uint8_t gid_index) {
   return open_verbs(plan, shared_from_this(), gid_index);
+}
+
+std::unique_ptr<NicConnection> VerbsNic::open_connection(const NicConnectionPlan& plan,
+                                                         std::uint8_t gid_index) {
+  return std::make_unique<VerbsConnection>(plan, shared_from_this(), gid_index);
 }
 
 std::unique_ptr<UserMemory> VerbsNic::register_memory(std::span<std::uint8_t> bytes) {

@@ -26,6 +26,8 @@ class VerbsNic : public Nic, public std::enable_shared_from_this<VerbsNic> {
 
   std::unique_ptr<Transport> open_transport(const TransportPlan& plan,
                                             std::uint8_t gid_index) override;
+  std::unique_ptr<NicConnection> open_connection(const NicConnectionPlan& plan,
+                                                 std::uint8_t gid_index) override;
   std::unique_ptr<UserMemory> register_memory(std::span<std::uint8_t> bytes) override;
   std::unique_ptr<UserMemory> register_dmabuf(const DmabufRange& range,
                                               std::span<std::uint8_t> mapped) override;
