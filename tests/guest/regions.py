@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Regions (docs/protocol.md §13) among real stacks: docs/examples/region.c, plain verbs on soft-RoCE, links nothing of Weir's."""
+"""Regions (docs/protocol.md §13) among real stacks: docs/examples/region.c, plain verbs on soft-RoCE, links nothing of Weir's; and
+the host library over verbs. Guests reach no control service, so what its rank 0 asks for is carried, by a module in the place of
+libweir_switch.so."""
 
 from __future__ import annotations
 
@@ -13,13 +15,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from allreduce import END_OF_JOB_S, KILLED, RENDEZVOUS_PORT
 from bad_links import lost_on
 from guest import Job
 from lab import Lab
 from image import REPOSITORY
-from scenarios import PLAIN, expect, scenario
+from scenarios import C_RING, PLAIN, expect, scenario
 
 MEMBER = "build/tests/support/example_region"
+RANK = "build/tests/support/region_rank"
+FILES_MODULE = "build/tests/support/libregion_files.so"
 CLIENT = REPOSITORY / "tests/smoke/control_client.py"
 BYTES = (64 << 10) + 4 * 8192  # of docs/examples/region.c
 VIEWS = [{"operation": "sum", "type": "f32"}, {"operation": "sum", "type": "i32"}]  # likewise
@@ -32,9 +37,8 @@ USED_S = 2.0  # for which all write before
 
 
 @contextlib.contextmanager
-def held(lab: Lab, members: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
+def held(lab: Lab, wanted: dict[str, Any]) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
     """A call HoldRegion, and its first answer."""
-    wanted = {"bytes": BYTES, "loopback": True, "patience": PATIENCE_S, "views": VIEWS, "members": members}
     call = subprocess.Popen([sys.executable, str(CLIENT), f"unix:{lab.weir.control_socket}", "hold-region",
                              json.dumps({"region": wanted})], stdout=subprocess.PIPE, text=True)
     try:
@@ -64,8 +68,9 @@ def tell(lab: Lab, answer: dict[str, Any]) -> None:
         guest.control(f"echo {line} > /run/region.tmp; mv /run/region.tmp /run/region.told")
 
 
-def members_of(jobs: list[Job]) -> list[dict[str, Any]]:
-    return [json.loads(job.wait_for(r"member (\{.*\})", 60.0)[1]) for job in jobs]
+def region_of(jobs: list[Job]) -> dict[str, Any]:
+    members = [json.loads(job.wait_for(r"member (\{.*\})", 60.0)[1]) for job in jobs]
+    return {"bytes": BYTES, "loopback": True, "patience": PATIENCE_S, "views": VIEWS, "members": members}
 
 
 def region_row(lab: Lab) -> dict[str, Any]:
@@ -80,7 +85,7 @@ def region_multicast(lab: Lab) -> str:
     for guest in lab.guests:
         guest.netem_both_ways("loss 3%")
     jobs = start(lab, MESSAGES)
-    with held(lab, members_of(jobs)) as (answer, _):
+    with held(lab, region_of(jobs)) as (answer, _):
         tell(lab, answer)
         sums = {job.wait_for(r"memory ([0-9a-f]{16})", 180.0)[1] for job in jobs}
         lost = [lost_on(lab, device) for device in ("eth0", "ifb0")]
@@ -100,7 +105,7 @@ def fall_silent(lab: Lab) -> str:
     for guest in lab.guests:
         guest.reset()
     jobs = start(lab, 0)
-    with held(lab, members_of(jobs)) as (answer, call):
+    with held(lab, region_of(jobs)) as (answer, call):
         tell(lab, answer)
         for job in jobs:
             job.wait_for("open", 60.0)
@@ -114,3 +119,91 @@ def fall_silent(lab: Lab) -> str:
         expect(end[1] == "remote operation error" and int(end[2]) <= 1000 * (PATIENCE_S + LATE_S), end[0])
     expect(why["code"] == "ABORTED" and re.search(r"member 2 \(10\.77\.0\.3\) .* silent for 4 s", why["message"]) is not None, f"{why}")
     return f"after a member's silence the others failed in {' and '.join(end[2] for end in ends)} ms"
+
+
+# -- by the host library
+
+
+def start_ranks(lab: Lab, way: str) -> list[Job]:
+    """Rank 0 alone asks for the region."""
+    first = lab.guests[0]
+    first.run("rm -f /run/region.*")
+    asking = "WEIR_SWITCH=unix:/run/nobody.sock WEIR_SWITCH_MODULE=/usr/bin/libregion_files.so"
+    return lab.start_on_all(lambda guest: f"{asking if guest is first else ''} region_rank {guest.who.rank} {len(lab.guests)} "
+                            f"{first.who.ip}:{RENDEZVOUS_PORT} {C_RING.ring_id} rxe0 verbs {way} thread")
+
+
+def answer_text(answer: dict[str, Any]) -> str:
+    """As region_files_module.cpp reads it."""
+    region = answer["region"]
+    lines = [f"{answer['id']} {answer['ip']} {answer['mac']} {answer['base']} {answer['key']} {region['window']} {region['patience']}"]
+    lines += [f"{end['queue_pair']} {end.get('first_psn', 0)} {base64.b64decode(end['token']).hex()}" for end in answer["ends"]]
+    return "\n".join([*lines, " ".join(str(key) for key in answer["view_keys"])]) + "\n"
+
+
+def carry(lab: Lab, name: str, text: str) -> None:
+    first = lab.guests[0]
+    first.put(f"/run/{name}.new", text.encode())
+    first.control(f"mv /run/{name}.new /run/{name}")
+
+
+@contextlib.contextmanager
+def ranks_with_region(lab: Lab, way: str) -> Iterator[tuple[list[Job], subprocess.Popen[str]]]:
+    """Ranks whose region is made, and the call that holds it."""
+    jobs = start_ranks(lab, way)
+    with held(lab, json.loads(jobs[0].wait_for(r"wanted (\{.*\})")[1])) as (answer, call):
+        carry(lab, "region.made", answer_text(answer))
+        yield jobs, call
+
+
+def expect_said(jobs: list[Job], *due: str) -> None:
+    for job in jobs:
+        result = job.wait(END_OF_JOB_S)
+        expect(result.status == 0 and all(text in result.output for text in due), f"due: {due}; {result.complaint}")
+
+
+@scenario(PLAIN, needs_weir=True, programs=(RANK, FILES_MODULE))
+def region_of_the_library(lab: Lab) -> str:
+    """The same by weir_region_form over verbs: exact over links that lose, and in requests of many pieces; what does not lie within the region is refused before
+    anything is sent; who falls silent, and who dies, is named to the others."""
+    for guest in lab.guests:
+        guest.netem_both_ways("loss 3%")
+    began = time.monotonic()
+    with ranks_with_region(lab, "loopback") as (jobs, _):
+        expect_said(jobs, "region_rank: exact\n")
+        seconds, row = time.monotonic() - began, region_row(lab)
+    expect(row["again"] > 0 and row["folds_again"] > 0, f"nothing was lost: {row}")
+    for guest in lab.guests:
+        guest.reset()
+    began = time.monotonic()
+    with ranks_with_region(lab, "large") as (jobs, _):
+        expect_said(jobs, "region_rank: exact\n")
+        large = time.monotonic() - began
+    with ranks_with_region(lab, "range") as (jobs, _):
+        expect_said(jobs, "bytes: found 8 from offset 32001; allowed: up to 32008, where the region ends\n")
+    return (f"exact in {seconds:.1f} s, {row['again']} copies and {row['folds_again']} folds again; 2 MiB of each in {large:.1f} s; "
+            f"{end_by_silence(lab)}; {end_by_death(lab)}")
+
+
+def end_by_silence(lab: Lab) -> str:
+    with ranks_with_region(lab, "write") as (jobs, call):
+        for job in jobs:
+            job.wait_for("region_rank: open")
+        lab.guests[GONE].stop()
+        assert call.stdout is not None
+        why = json.loads(call.stdout.readline())["message"]
+        carry(lab, "region.ended", why)
+        expect_said([job for rank, job in enumerate(jobs) if rank != GONE], "region_rank: no_region: ", why)
+    expect(re.search(r"member 2 \(10\.77\.0\.3\) .* silent for 3 s", why) is not None, why)
+    lab.guests[GONE].reset()
+    return why
+
+
+def end_by_death(lab: Lab) -> str:
+    with ranks_with_region(lab, "write") as (jobs, _):
+        for job in jobs:
+            job.wait_for("region_rank: open")
+        jobs[GONE].kill()
+        expect(jobs[GONE].wait().status == KILLED, "it lives")
+        expect_said([job for rank, job in enumerate(jobs) if rank != GONE], f"region_rank: peer_died: rank {GONE} died")
+    return f"rank {GONE}'s death told"

@@ -59,9 +59,9 @@ def with_regions(lab: Lab, frames: int = 1024) -> Job:
 
 @smoke_test("host-regions")
 def exact(lab: Lab) -> None:
-    """Three ranks write with and without immediates, and read sums: each byte as a plain computation has it."""
+    """Three ranks write with and without immediates, some megabytes too, and read sums: each byte as a plain computation has it."""
     job = with_regions(lab)
-    for way in ("exact", "loopback"):
+    for way in ("exact", "loopback", "large"):
         job.expect_all(job.start(way, "thread"), "region_rank: exact\n")
     job.switch.stop()
 

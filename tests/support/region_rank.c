@@ -2,11 +2,13 @@
 
 /* One rank of a group whose region a switch makes.
  *
- *   region_rank RANK WORLD RENDEZVOUS RING INTERFACE ADDRESS exact|loopback|write|range|fail thread|caller
+ *   region_rank RANK WORLD RENDEZVOUS RING INTERFACE ADDRESS exact|loopback|large|write|range|fail thread|caller
  *
+ * Over verbs if ADDRESS is "verbs"; then INTERFACE is an RDMA device.
  * $WEIR_SWITCH of rank 0 is the switch. "exact": each rank writes blocks of its own, with and without
  * immediates, and all read sums of what all have; every byte is compared. "loopback": the same where
- * ranks get their own writes. "write": writes until the region ends, and prints why. "range": what does
+ * ranks get their own writes. "large": all write and read some megabytes at once, rank 0 from memory
+ * that the device does not know. "write": writes until the region ends, and prints why. "range": what does
  * not lie within the region. "fail": the region is not made, and it prints why. Ends with "region_rank:
  * exact", "region_rank: STATUS: TEXT", or an error and status 1.
  */
@@ -23,7 +25,9 @@ enum {
   ROUNDS = 20,
   BLOCK = 5001,   /* bytes that a rank writes in a round, no multiple of anything */
   NUMBERS = 3000, /* of each rank, which only it writes; behind the blocks */
-  BLOCKS = 20008  /* bytes of all blocks: a multiple of 8 */
+  BLOCKS = 20008, /* bytes of all blocks: a multiple of 8 */
+  LARGE = (2 << 20) + 4104, /* bytes, a multiple of 8 */
+  VERBS_ACK_TIMEOUT_MS = 100
 };
 
 struct copy {
@@ -32,6 +36,7 @@ struct copy {
 };
 
 static struct copy copy;
+static uint32_t large[LARGE / 4];
 static int rank, world;
 
 static void expect_ok(const char* what, weir_status status) {
@@ -135,6 +140,72 @@ static void be_exact(weir_group* group, weir_region* region, int loopback) {
   puts("region_rank: exact");
 }
 
+static void choose_device(weir_context_options* device, char** arguments) {
+  weir_context_options_init(device);
+  device->device = arguments[0];
+  if (strcmp(arguments[1], "verbs") == 0) {
+    device->transport = WEIR_VERBS;
+  } else {
+    device->ip = arguments[1];
+  }
+}
+
+static uint32_t large_number_of(int of_rank, int i) {
+  return (uint32_t)i * 2654435761U + (uint32_t)of_rank;
+}
+
+/* Of all numbers, that they are so many times those that this rank wrote. */
+static void check_large(const uint32_t* numbers, int writer, uint32_t times) {
+  for (int i = 0; i < LARGE / 4; ++i) {
+    expect("a large number is wrong", numbers[i] == times * large_number_of(writer, i));
+  }
+}
+
+static void write_large(weir_region* region, uint32_t* numbers, int writer) {
+  weir_request* request;
+  for (int i = 0; i < LARGE / 4; ++i) {
+    numbers[i] = large_number_of(writer, i);
+  }
+  expect_ok("write", weir_region_write(region, 0, numbers, LARGE, 1, &request));
+  expect_ok("wait for a large write", weir_wait(request));
+}
+
+static void await_large(weir_region* region, int writer) {
+  uint16_t from;
+  uint32_t found;
+  weir_status status;
+  do {
+    status = weir_region_notice(region, &from, &found);
+  } while (status == WEIR_PENDING);
+  expect_ok("notice", status);
+  expect("a notice is of another", from == writer && found == 1);
+  check_large(large, writer, 1);
+}
+
+/* With loopback. */
+static void be_large(weir_context* context, weir_group* group, weir_region* region) {
+  static uint32_t numbers[LARGE / 4];
+  weir_request* request;
+  weir_memory* memory = NULL;
+  if (rank != 0) {
+    expect_ok("memory", weir_memory_register(context, WEIR_MEMORY_HOST, numbers, LARGE, &memory));
+  }
+  for (int writer = 0; writer < world; ++writer) {
+    if (rank == writer) {
+      write_large(region, numbers, writer);
+    }
+    await_large(region, writer);
+    expect_ok("barrier", weir_barrier(group));
+  }
+  memset(numbers, 0, sizeof numbers);
+  expect_ok("read", weir_region_read(region, 1, 0, numbers, LARGE, &request));
+  expect_ok("wait for a large read", weir_wait(request));
+  check_large(numbers, world - 1, (uint32_t)world);
+  expect_ok("barrier", weir_barrier(group)); /* others have read this copy */
+  weir_memory_release(memory);
+  puts("region_rank: exact");
+}
+
 static void say(weir_status status) {
   printf("region_rank: %s: %s\n", weir_status_name(status), weir_last_error());
 }
@@ -190,21 +261,20 @@ int main(int argc, char** argv) {
   weir_region* region;
   if (argc != 9) {
     puts("usage: region_rank RANK WORLD RENDEZVOUS RING INTERFACE ADDRESS "
-         "exact|loopback|write|range|fail thread|caller");
+         "exact|loopback|large|write|range|fail thread|caller");
     return 2;
   }
   rank = atoi(argv[1]);
   world = atoi(argv[2]);
   const uint32_t ring = (uint32_t)atoi(argv[4]);
   const char* const way = argv[7];
-  weir_context_options_init(&device);
-  device.device = argv[5];
-  device.ip = argv[6];
+  choose_device(&device, argv + 5);
   expect_ok("device", weir_context_open(&device, &context));
   weir_group_options_init(&options);
   set_rank_options(&options, argv + 1, &ring);
   options.timeout_ms = 10000;
   options.farewell_ms = 2000;
+  options.ack_timeout_ms = device.transport == WEIR_VERBS ? VERBS_ACK_TIMEOUT_MS : 0;
   options.progress = strcmp(argv[8], "caller") == 0 ? WEIR_PROGRESS_CALLER : WEIR_PROGRESS_THREAD;
   expect_ok("group", weir_group_form(context, &options, &group));
   weir_region_options_init(&shape);
@@ -213,11 +283,13 @@ int main(int argc, char** argv) {
   shape.window = 16;
   shape.entries = 8;
   shape.patience_s = 3;
-  shape.loopback = strcmp(way, "loopback") == 0;
+  const int is_large = strcmp(way, "large") == 0;
+  shape.loopback = is_large || strcmp(way, "loopback") == 0;
   for (int i = 0; i < NUMBERS; ++i) {
     copy.numbers[i] = number_of(rank, i);
   }
-  const weir_status status = weir_region_form(group, &copy, sizeof copy, &shape, &region);
+  const weir_status status = weir_region_form(group, is_large ? (void*)large : &copy,
+                                              is_large ? LARGE : sizeof copy, &shape, &region);
   if (strcmp(way, "fail") == 0) {
     say(status);
     expect("there is a region", region == NULL);
@@ -227,6 +299,8 @@ int main(int argc, char** argv) {
   }
   if (strcmp(way, "exact") == 0 || strcmp(way, "loopback") == 0) {
     be_exact(group, region, (int)shape.loopback);
+  } else if (is_large) {
+    be_large(context, group, region);
   } else if (strcmp(way, "write") == 0) {
     write_until_the_end(region);
   } else if (strcmp(way, "range") == 0) {
