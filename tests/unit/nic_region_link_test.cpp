@@ -321,6 +321,7 @@ TEST_F(NicLink, TakesAsManyRequestsAsTheQueueIsDeep) {
   link_.poll(*this);
   EXPECT_EQ(completed_, 1U);
   EXPECT_TRUE(link_.post(write_of({})));
+  EXPECT_EQ(script_.posted.size(), kDepth + 1);
 }
 
 TEST_F(NicLink, TellsImmediates) {
