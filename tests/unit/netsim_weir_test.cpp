@@ -4,6 +4,7 @@
 #include "plan/algorithms.hpp"
 #include "plan/fabric.hpp"
 #include "plan/generators.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -142,7 +143,7 @@ TEST(RoundTrip, WhatWasSentTwiceIsNotMeasured) {
 /// Every job ends, on one switch and on trees, and mending costs fewer repeats and less time.
 TEST(Weir, MendingSavesRepeats) {
   const plan::Topology star = plan::make_star(8, kFastLink);
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(5); ++seed) {
     WeirSettings settings;
     settings.loss = 1e-3;
     settings.seed = seed;
@@ -157,7 +158,7 @@ TEST(Weir, MendingSavesRepeats) {
 
 TEST(Weir, TreesMendTheirLosses) {
   const plan::Topology topology = racks(4, 4, 2, kFastLink);
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(20); ++seed) {
     WeirSettings settings;
     settings.loss = 1e-2;
     settings.seed = seed;

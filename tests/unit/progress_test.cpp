@@ -5,6 +5,7 @@
 
 #include "host_job.hpp"
 #include "support/comes_true.hpp"
+#include "support/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
@@ -103,6 +104,7 @@ class Pair {
 /// Nothing would wake it: such a call is over as soon as the engine has it. Of two threads that
 /// drive, the one that waits may be the one that gives it.
 TEST(Waiter, DoesNotSleepOverACallThatIsDoneAtOnce) {
+  constexpr unsigned kCalls = test::rounds(40'000);
   GroupOptions options;
   options.world = 1;
   options.rendezvous = "127.0.0.1:1";
@@ -118,7 +120,7 @@ TEST(Waiter, DoesNotSleepOverACallThatIsDoneAtOnce) {
   });
   std::thread waiter([&] {
     ending_of([&] {
-      for (int call = 0; call < 40'000; ++call) {
+      for (unsigned call = 0; call < kCalls; ++call) {
         Sum(group).pending().wait();
       }
     });

@@ -3,6 +3,7 @@
 /// docs/protocol.md §9, R3: what the switch sends again is paced, leaves in parts and costs its
 /// ring's share. docs/security.md, "What a packet makes the switch send", has the figures.
 
+#include "support/sanitized.hpp"
 #include "switch_fixture.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -415,7 +417,8 @@ std::vector<Kind> kinds() {
 TEST(Resend, WhatAPacketMakesTheSwitchSendIsAsThePageSays) {
   std::ifstream file(WEIR_SOURCE_ROOT "/docs/security.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
-  for (const Kind& kind : kinds()) {
+  const std::vector<Kind> all = kinds();
+  for (const Kind& kind : std::span(all).first(test::rounds(all.size()))) {
     const std::string row = row_of(kind);
     EXPECT_NE(page.find(row), std::string::npos) << row << " is not in docs/security.md";
   }

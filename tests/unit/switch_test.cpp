@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include "support/sanitized.hpp"
 #include "switch_fixture.hpp"
 
 #include <algorithm>
@@ -390,10 +391,15 @@ class Expectation {
 /// Every sequence of six packets of two ranks with two packets each: every order, loss and
 /// repetition.
 TEST(Switch, EveryOrderOfLossAndRepetition) {
+  constexpr unsigned kPrime = 1237;
   RingJob job({.world = 2, .window = 1, .max_message_bytes = 512});
   const Exchange made = exchange(job, 1, {Bytes(300, 5), Bytes(300, 6)});
   constexpr unsigned steps = 6;
-  for (unsigned sequence = 0; sequence < 1u << (2 * steps); ++sequence) {
+  constexpr unsigned sequences = 1u << (2 * steps);
+  constexpr unsigned tried = test::rounds(sequences);
+  for (unsigned round = 0; round < tried; ++round) {
+    const unsigned sequence =
+        round * kPrime % sequences; // a part of them has all beginnings and ends
     SwitchFixture fixture({&job});
     fixture.start(job);
     Expectation expectation(job, made);
