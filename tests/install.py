@@ -148,7 +148,7 @@ def install(folder: Path, build: Path) -> Installation:
     # Meson asks CMake for what pkg-config does not know.
     native = folder / "native.ini"
     native.write_text("[binaries]\ncmake = '/there/is/no/cmake'\n")
-    options = output_of(ROOT / "tools/prepare", "options").split()
+    options = output_of(ROOT / "tools/prepare", "options").splitlines()
     output_of("meson", "setup", made.build, "-Dswitch=disabled", f"--prefix={made.prefix}", "--native-file", native, *options,
               cwd=ROOT, environment=made.packages)
     output_of("ninja", "-C", made.build, environment=COMPILER_CACHE)
