@@ -56,8 +56,9 @@ AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 COMPUTING_AT_ONCE = 2
 # As in tools/prepare. Stages hand it on to the builds that they start. These share nothing with another, so the compiler lists what
 # an object depends on: ccache would preprocess each file for that, which takes a tenth longer.
-COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_DEPEND": "1",
-                  "CCACHE_COMPILERCHECK": "%compiler% --version"}  # CLANG is as old as its tree
+COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_DEPEND": "1"}
+# CLANG is as old as its tree.
+CACHE_OF_CLANG = {"CCACHE_COMPILERCHECK": "%compiler% --version"}
 
 
 @dataclass
@@ -111,13 +112,13 @@ def meson_tests(name: str, about: str, build: str, *arguments: str, quick: bool 
                  needs, patient)
 
 
-def configured(name: str, about: str, build: str, compiler: str, options: list[str], command: str) -> Stage:
-    """Configures a build directory with another compiler or sanitizer, and runs a command that builds there."""
+def configured(name: str, about: str, build: str, options: list[str], command: str) -> Stage:
+    """Configures a build directory for a sanitizer, with clang, and runs a command that builds there."""
     # meson looks for a cache by itself only beside the compiler that it chooses
-    words = (["ccache"] if shutil.which("ccache") else []) + [compiler]
+    words = (["ccache"] if shutil.which("ccache") else []) + [CLANG]
     linker = "CXX_LD=gold" if shutil.which("ld.gold") else ""  # as in tools/prepare
     setup = f"test -f {build}/build.ninja || CXX={shlex.quote(shlex.join(words))} {linker} meson setup {build} {' '.join(options)}"
-    return Stage(Lane.COMPUTING, name, about, ["bash", "-ec", f"{setup}; {command}"])
+    return Stage(Lane.COMPUTING, name, about, ["bash", "-ec", f"{setup}; {command}"], CACHE_OF_CLANG)
 
 
 def on_the_clock(name: str, about: str, command: list[str], environment: dict[str, str] | None = None, *,
@@ -148,9 +149,9 @@ STAGES = [
     computing("captures", "what the comparison of guests' captures must notice", ["tests/guest/capture_test.py"], quick=True),
     computing("wireshark", "what the dissector shows of captures and made frames", ["tests/wireshark/run.py"]),
     computing("figures-table", "the table of the papers' results", ["tests/figures/expectations_test.py"], quick=True),
-    configured("clang", "the whole tree with clang, and with ASan and UBSan what runs", "build-asan", CLANG, SANITIZED,
+    configured("clang", "the whole tree with clang, and with ASan and UBSan what runs", "build-asan", SANITIZED,
                "tests/clang.py build-asan"),
-    configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", CLANG, THREAD_SANITIZED,
+    configured("tsan-build", "what has threads, with ThreadSanitizer", "build-tsan", THREAD_SANITIZED,
                "ninja -C build-tsan --quiet tests/load/load_test tests/load/race_control tests/unit/concurrent_test"),
     computing("sanitized-replay", "captures under ASan and UBSan", ["tests/replay/run.py"], {"WEIR_BUILD": "build-asan"},
               needs=("clang",)),
