@@ -56,6 +56,7 @@ struct Script {
   std::uint32_t longest_message = 1U << 31U;
   bool is_closed = false;
   bool fails = false;
+  unsigned arms = 0;
 
   void complete(std::size_t requests) { completions.resize(completions.size() + requests); }
 
@@ -114,7 +115,10 @@ class ScriptedConnection : public NicConnection {
 
   int descriptor() const override { return 5; }
 
-  bool arm() override { return !script_.fails; }
+  bool arm() override {
+    ++script_.arms;
+    return true;
+  }
 
  private:
   Script& script_;
@@ -369,6 +373,7 @@ TEST_F(NicLink, FailsWithADeviceThatRefuses) {
   ASSERT_TRUE(link_.failure());
   EXPECT_STREQ(link_.failure()->what(), "the device is gone");
   EXPECT_TRUE(link_.arm()) << "a failed one is not polled in a circle";
+  EXPECT_EQ(script_.arms, 1U) << "and its events are taken";
 }
 
 TEST_F(NicLink, AsksAClosedConnectionForNothing) {
@@ -376,6 +381,7 @@ TEST_F(NicLink, AsksAClosedConnectionForNothing) {
   EXPECT_TRUE(script_.is_closed);
   script_.fails = true;
   EXPECT_TRUE(link_.arm());
+  EXPECT_EQ(script_.arms, 0U);
   EXPECT_FALSE(link_.failure());
 }
 

@@ -364,6 +364,7 @@ TEST_F(VerbsConnectionTest, PostsWritesAndReads) {
   EXPECT_EQ(fake_.pieces[2].addr, reinterpret_cast<std::uint64_t>(std::span(copy_).last(8).data()));
   EXPECT_EQ(fake_.pieces[2].lkey, 3U);
   EXPECT_EQ(fake_.sends[3].num_sge, 0);
+  EXPECT_EQ(fake_.sends[3].send_flags, unsigned{IBV_SEND_SIGNALED});
   connection.post_receive();
   EXPECT_EQ(fake_.receives, 1U);
 }

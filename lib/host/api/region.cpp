@@ -352,9 +352,9 @@ void Region::look_at_end(Deadline now) {
     fail(end);
     return;
   }
-  if (!link_failure_) {
-    link_failure_ = link_->failure();
-    link_failed_ = now;
+  if (const std::optional<Error> failure = link_->failure()) { // perhaps a better cause than before
+    link_failed_ = link_failure_ ? link_failed_ : now;
+    link_failure_ = failure;
   }
   if (link_failure_ && now >= link_failed_ + kRegionReasonTime) {
     fail(*link_failure_);

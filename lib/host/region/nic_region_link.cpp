@@ -173,10 +173,17 @@ void NicRegionLink::close() {
   connection_->close();
 }
 
+/// A failed connection too has events, which would else wake whoever sleeps again and again.
 bool NicRegionLink::arm() {
-  bool may_sleep = true;
-  attempt([&] { may_sleep = connection_->arm(); });
-  return may_sleep;
+  if (is_closed_) {
+    return true;
+  }
+  try {
+    return connection_->arm();
+  } catch (const Error& error) {
+    failure_ = failure_.value_or(error);
+    return true;
+  }
 }
 
 } // namespace weir::host

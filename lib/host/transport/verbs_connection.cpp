@@ -141,7 +141,7 @@ void VerbsConnection::post(const endpoint::SendRequest& request, std::uint32_t k
   if (request.fence == endpoint::Fence::after_reads) {
     work.send_flags |= IBV_SEND_FENCE;
   }
-  if (!is_read && bytes.size() <= inline_bytes_) {
+  if (!is_read && !bytes.empty() && bytes.size() <= inline_bytes_) {
     work.send_flags |= IBV_SEND_INLINE;
   }
   work.imm_data = htonl(request.immediate);
