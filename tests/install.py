@@ -44,9 +44,6 @@ PAGES = ("configuration", "control", "deployment", "drops", "fabric", "glossary"
 ALLOWED_PACKAGES = ("fmt", "libisal", "libcrypto")
 WITH_VERBS = ROOT / os.environ.get("WEIR_BUILD", "build") / f"lib/host/package/{SONAME}"  # the other tests'
 ALLOWED_LIBRARIES = {"fmt", "isal", "crypto", "ibverbs", "stdc++", "gcc_s", "m", "c"}
-# What is compiled for the tests is not compiled again, where there is a compiler cache: it sees that what meson put together is alike
-# when it has preprocessed that.
-COMPILER_CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_NODEPEND": "1"}
 # PEP 600: the libraries that a wheel may take from the system.
 OF_THE_PLATFORM = ("libc.so.", "libm.so.", "libdl.so.", "libpthread.so.", "librt.so.", "libgcc_s.so.", "libstdc++.so.", "ld-linux-")
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
@@ -111,6 +108,16 @@ def output_of(*command: object, cwd: Path | None = None, environment: dict[str, 
     return done.stdout
 
 
+def options_of_tests() -> list[str]:
+    return output_of(ROOT / "tools/prepare", "options").splitlines()
+
+
+def cache_of_tests(tree: Path) -> dict[str, str]:
+    """What is compiled for the tests is not compiled again below this tree, with their options and where there is a compiler cache. It
+    sees that what meson put together is alike when it has preprocessed that."""
+    return {"CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_NODEPEND": "1"}
+
+
 @dataclass(frozen=True)
 class Installation:
     folder: Path  # for whatever a check makes
@@ -148,10 +155,9 @@ def install(folder: Path, build: Path) -> Installation:
     # Meson asks CMake for what pkg-config does not know.
     native = folder / "native.ini"
     native.write_text("[binaries]\ncmake = '/there/is/no/cmake'\n")
-    options = output_of(ROOT / "tools/prepare", "options").splitlines()
-    output_of("meson", "setup", made.build, "-Dswitch=disabled", f"--prefix={made.prefix}", "--native-file", native, *options,
+    output_of("meson", "setup", made.build, "-Dswitch=disabled", f"--prefix={made.prefix}", "--native-file", native, *options_of_tests(),
               cwd=ROOT, environment=made.packages)
-    output_of("ninja", "-C", made.build, environment=COMPILER_CACHE)
+    output_of("ninja", "-C", made.build, environment=cache_of_tests(ROOT))
     output_of("meson", "install", "-C", made.build, "--no-rebuild", environment={"DESTDIR": ""})
     return made
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import bare_debian
 from bare_debian import ALONE, KILLED_WITH_US, QUIETLY, folder_of_our_own
-from install import ROOT, VERSION, expect, output_of, summary, verdict
+from install import ROOT, VERSION, cache_of_tests, expect, options_of_tests, output_of, summary, verdict
 from style import tracked_files
 
 PACKAGES = ("libweir-dev", "libweir1", "libweir1-nccl", "libweir1-switch", "weir", "weir-mpi", "weir-tools")
@@ -151,12 +151,11 @@ class Made:
 
 
 def as_for_tests(tree: Path) -> dict[str, str]:
-    """What is compiled for the tests is not compiled again, where there is a compiler cache. The cache would look for itself in the
-    home that debhelper invents, and it sees that what meson put together is alike when it has preprocessed that."""
-    options = (*UNLIKE_PACKAGES, *output_of(ROOT / "tools/prepare", "options").splitlines())
+    """As cache_of_tests(). The cache would look for itself in the home that debhelper invents."""
+    options = (*UNLIKE_PACKAGES, *options_of_tests())
     return {"DEB_BUILD_OPTIONS": f"nocheck noautodbgsym nodwz parallel={os.cpu_count()}", "MESON_OPTIONS": shlex.join(options),
             "BUILD_FOLDER": "build", "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(Path.home() / ".cache/ccache")),
-            "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "locale", "CCACHE_NODEPEND": "1"}
+            **cache_of_tests(tree)}
 
 
 def build(made: Made) -> None:
