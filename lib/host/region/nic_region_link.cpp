@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/region/nic_region_link.hpp"
 
+#include "host/region/region_failure.hpp"
 #include "host/transport/frame_pump.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -119,7 +118,7 @@ void NicRegionLink::post_piece(Request& request) {
       work.data = slot;
     }
   }
-  connection_->post(work, request.key.value_or(connection_->key_of(slot).value_or(0)));
+  connection_->post(work, request.key ? *request.key : connection_->key_of(slot).value_or(0));
   request.posted += bytes;
   pieces_.push_back(piece);
   whole_ += piece.is_last ? 1 : 0;
@@ -160,12 +159,7 @@ void NicRegionLink::fail(const NicCompletion& completion) {
     return;
   }
   is_flush_ = completion.status == endpoint::Status::flushed;
-  const ErrorCode code = completion.status == endpoint::Status::retry_exceeded
-                             ? ErrorCode::retry_exceeded
-                             : ErrorCode::transport_failure;
-  failure_ = Error(code, std::nullopt,
-                   fmt::format("the connection to the region at {} failed: {}",
-                               wire::to_string(region_ip_), completion.device_said));
+  failure_ = region_failure(completion.status, region_ip_, completion.device_said);
 }
 
 void NicRegionLink::close() {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/region/software_region_link.hpp"
 
+#include "host/region/region_failure.hpp"
 #include "random/random_bytes.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -97,12 +96,7 @@ std::optional<Error> SoftwareRegionLink::failure() const {
   if (!status) {
     return std::nullopt;
   }
-  const ErrorCode code = *status == endpoint::Status::retry_exceeded ? ErrorCode::retry_exceeded
-                                                                     : ErrorCode::transport_failure;
-  return Error(code, std::nullopt,
-               fmt::format("the connection to the region at {} failed: {}",
-                           wire::to_string(queue_pair_->config().remote_ip),
-                           endpoint::name_of(*status)));
+  return region_failure(*status, queue_pair_->config().remote_ip, endpoint::name_of(*status));
 }
 
 void SoftwareRegionLink::close() {
